@@ -13,7 +13,9 @@
 //! | `barrier` | what a mutator does after it stored a reference |
 //! | `zones` | where objects moved away from, as far as a word can say it |
 //! | `writes` | who says which objects were written |
+//! | `workspace` | memory that a collection uses for itself |
 //! | `keep` | what a scan asks of the heap that is being collected |
+//! | `waiting` | weak pairs whose keys were not reached so far |
 //! | `peek` | words that need not be initialised, by architecture |
 //! | `approach` | what a scan will soon read is loaded ahead of it |
 //! | `scan` | the state of a scan: what references are passed to |
@@ -53,5 +55,7 @@ pub(crate) mod segment;
 pub(crate) mod segment_use;
 pub(crate) mod spill;
 pub(crate) mod stack;
+pub(crate) mod waiting;
+pub(crate) mod workspace;
 pub(crate) mod writes;
 pub(crate) mod zones;

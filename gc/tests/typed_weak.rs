@@ -9,7 +9,7 @@ use core::time::Duration;
 use common::{WORD, with_heap};
 use items::{ALL, kept, with_objects};
 use proptest::prelude::*;
-use tripoint_core::Error;
+use tripoint_core::{Arena, Error};
 use tripoint_gc::{
     Gc, Link, Rooted, Scan, SweptOptions, Trace, TypedObjects, WeakLink, WeakPair, WeakRooted, object_types,
 };
@@ -254,6 +254,118 @@ proptest! {
     fn weak_references_are_as_the_model_says(graph in graph()) {
         check(&graph);
     }
+
+    /// Most pairs are of a chain, in any order: the values have to wait for their keys.
+    #[test]
+    fn chains_of_pairs_are_as_the_model_says(
+        graph in graph(),
+        chain in Just((1..NODES).map(|value| (value - 1, value)).collect::<Vec<_>>()).prop_shuffle(),
+        length in 0..NODES,
+    ) {
+        let pairs = chain.into_iter().take(length).chain(graph.pairs.into_iter().take(3)).collect();
+        let links = graph.links.into_iter().map(|[link, _]| [link.filter(|to| to % 4 == 0), None]).collect();
+        check(&Graph { links, pairs, ..graph });
+    }
+}
+
+object_types! {
+    /// A key without references, so that no scan meets it.
+    struct Key(usize);
+
+    /// One pair, and the object with the next one.
+    struct Chained<'g> {
+        pair: WeakPair<'g, Key, Chained<'g>>,
+        next_key: Gc<'g, Key>,
+    }
+
+    struct Chains<'g> {
+        pairs: Gc<'g, [WeakPair<'g, Key, Key>]>,
+        first: Gc<'g, Chained<'g>>,
+    }
+}
+
+/// Collects two chains of pairs, in which each value leads to the next key, in the worst order: one in a slice, and one in
+/// objects that keep each other. Returns the bytes that were examined while there was a key, and how many pairs there were
+/// after it was gone.
+fn collect_chains(memory: usize, count: usize, limit: Option<usize>) -> (usize, usize) {
+    let mut outcome = (0, 0);
+    with_heap(memory, |heap| {
+        let objects = TypedObjects::create(heap, SweptOptions { segment_size: 4 << 10 }).unwrap();
+        let mut mutator = objects.register().unwrap();
+        let (chains, key) = mutator.enter(|inside| {
+            let keys = inside.slice(count + 1, |index| inside.alloc(Key(index)).ok()).unwrap();
+            let key = |index: usize| keys[index].unwrap();
+            let pair = |index| WeakPair::new(Some((key(index), key(index + 1))));
+            let pairs = inside.slice(count, |index| pair(count - 1 - index)).unwrap();
+            let end = Chained { pair: WeakPair::default(), next_key: key(count) };
+            let mut first = inside.alloc(end).unwrap();
+            for index in (0..count).rev() {
+                let pair = WeakPair::new(Some((key(index), first)));
+                first = inside.alloc(Chained { pair, next_key: key(index) }).unwrap();
+            }
+            let first =
+                inside.alloc(Chained { pair: WeakPair::new(Some((key(0), first))), next_key: key(count) });
+            let chains = inside.alloc(Chains { pairs, first: first.unwrap() }).unwrap();
+            (objects.root(inside, chains).unwrap(), objects.root(inside, key(0)).unwrap())
+        });
+        let mut hog = None;
+        if let Some(limit) = limit {
+            mutator.collect(ALL).unwrap();
+            let owner = heap.arena().register().unwrap();
+            let rest = (0..).map_while(|_| heap.arena().alloc_tracts(limit, owner).ok()).count();
+            assert!(rest > 0);
+            hog = Some(owner);
+        }
+        let examined = mutator.collect(ALL).unwrap().examined;
+        mutator.enter(|inside| {
+            let chains = chains.get(inside).unwrap();
+            for (index, pair) in chains.pairs.iter().rev().enumerate() {
+                let (key, value) = pair.get().unwrap();
+                assert_eq!((key.0, value.0), (index, index + 1));
+            }
+            let (mut at, mut length) = (chains.first, 0);
+            while let Some((_, next)) = at.pair.get() {
+                (at, length) = (next, length + 1);
+            }
+            assert_eq!(length, count + 1);
+        });
+        drop(key);
+        mutator.collect(ALL).unwrap();
+        let left = mutator.enter(|inside| {
+            let chains = chains.get(inside).unwrap();
+            chains.pairs.iter().filter(|pair| pair.get().is_some()).count()
+                + usize::from(chains.first.pair.get().is_some())
+        });
+        if let Some(owner) = hog {
+            // SAFETY: the pool's number is used no more, and nothing uses its memory.
+            unsafe { heap.arena().unregister(owner) };
+        }
+        outcome = (examined, left);
+    });
+    outcome
+}
+
+/// Each pair is looked at as often as in a short chain (design/gc-typed.md `.typed.pairs.waiting`).
+#[test]
+fn chains_of_pairs_take_time_in_proportion_to_them() {
+    let count = if cfg!(miri) { 10 } else { 1_000 };
+    let (short, none) = collect_chains(1 << 20, count, None);
+    let (long, no_other) = collect_chains(1 << 20, 4 * count, None);
+    assert_eq!((none, no_other), (0, 0), "the key is dead");
+    assert!(long < 5 * short, "{short} bytes were examined for {count} pairs, {long} for four times as many");
+}
+
+/// If there is no memory for pairs that wait, all are looked at until nothing changes.
+#[test]
+fn chains_of_pairs_need_no_memory() {
+    let count = if cfg!(miri) { 10 } else { 300 };
+    let (examined, left) = collect_chains(256 << 10, count, Some(1 << 10));
+    let (with_memory, _) = collect_chains(256 << 10, count, None);
+    assert_eq!(left, 0, "the key is dead");
+    assert!(
+        cfg!(miri) || examined > 3 * with_memory,
+        "{examined} bytes without memory, {with_memory} with it"
+    );
 }
 
 /// Each value is the next key, against the order in which pairs are looked at, and refers to a key before.

@@ -101,7 +101,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     heap.tell(Message::Began { number: heap.accounts().next_number(), cause });
     // SAFETY: `stopped` says that the heap is stopped.
     unsafe { flip(heap, &members) };
-    let own = Own::new(heap.arena(), &members);
+    let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
@@ -227,6 +227,9 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
     members.for_each(|link| unsafe { link.member().scan_weak(oldest, scan) });
 }
 
+/// How often all weak pairs are looked at before values wait for their keys, which takes memory: for most tables that is enough.
+const LOOKS: usize = 2;
+
 /// Scans grey objects until there are none, and none is the value of a weak pair whose key was reached.
 ///
 /// # Safety
@@ -235,15 +238,27 @@ pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan:
     // SAFETY: the caller promises so.
     unsafe { scan_grey(members, scan) };
     // Also if no object was grey: a pair of an older object, whose key is older, may have a young value.
-    let mut may_find_more = true;
+    let (mut may_find_more, mut looks) = (true, 0);
     while may_find_more && scan.has_pairs() {
+        let waits = looks >= LOOKS;
+        looks += 1;
+        if waits {
+            scan.begin_waiting();
+        }
         scan.begin_pass(Pass::Pairs);
         // SAFETY: the caller promises so, and no object is grey.
         members.for_each(|link| unsafe { link.member().scan_pairs(oldest, scan) });
-        scan.begin_pass(Pass::Objects);
+        scan.begin_pass(if waits { Pass::Waiting } else { Pass::Objects });
         // SAFETY: the caller promises so.
         may_find_more = unsafe { scan_grey(members, scan) };
+        while scan.fix_ready() {
+            may_find_more = true;
+            // SAFETY: the caller promises so.
+            unsafe { scan_grey(members, scan) };
+        }
     }
+    scan.end_waiting();
+    scan.begin_pass(Pass::Objects);
 }
 
 /// Scans grey objects until there are none, or the scan is [spent](Scan::is_spent). Returns whether there were any.

@@ -161,7 +161,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             // From here on, so that what is marked is known also if the pace unwinds.
             progress.go_on(Phase::Marking, Marked::default());
         }
-        let own = Own::new(heap.arena(), &members);
+        let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
         let mut scan = Scan::new(&own);
         let is_marking = progress.phase() != Phase::Sweeping;
         if is_marking {

@@ -6,6 +6,7 @@ use tripoint_core::{Addr, AddrRange};
 
 use crate::references::generation::Generation;
 use crate::references::segment::SegmentPtr;
+use crate::references::workspace::Loan;
 
 /// What became of the object that an exact reference leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,4 +41,13 @@ pub(crate) trait Segments {
 
     /// Whether an exact reference to `addr` leads to an object. Asked before objects move.
     fn is_object(&self, addr: Addr) -> bool;
+
+    /// Takes at least `size` bytes for a part of the collection; `None` if they are refused.
+    fn lend(&self, size: usize) -> Option<Loan>;
+
+    /// Takes memory back.
+    ///
+    /// # Safety
+    /// - It was lent by this, and nothing uses it any more.
+    unsafe fn give_back(&self, loan: Loan);
 }

@@ -11,18 +11,26 @@ use crate::references::member::MemberLink;
 use crate::references::object::Object;
 use crate::references::scan::Shown;
 use crate::references::segment::{Fate, SegmentPtr};
+use crate::references::workspace::{Loan, Workspace};
 
 /// Finds the segments of the automatic pools of one heap.
 pub(crate) struct Own<'a, A> {
     arena: &'a A,
     members: &'a List<MemberLink>,
+    /// For collections; walks need none.
+    workspace: Option<&'a Workspace>,
 }
 
 impl<'a, A: Arena> Own<'a, A> {
     /// Finds the segments of `members`, whose memory is all from `arena`. No pool leaves the list as long as this is
     /// used.
     pub(crate) const fn new(arena: &'a A, members: &'a List<MemberLink>) -> Self {
-        Self { arena, members }
+        Self { arena, members, workspace: None }
+    }
+
+    /// As this, for a collection, which may take memory for itself.
+    pub(crate) const fn with_workspace(self, workspace: &'a Workspace) -> Self {
+        Self { workspace: Some(workspace), ..self }
     }
 
     /// The pool and the segment that `addr` lies in.
@@ -120,5 +128,14 @@ impl<A: Arena> Segments for Own<'_, A> {
             unsafe { link.member().know_objects_of(segment) };
         }
         segment.object_of(addr).is_some()
+    }
+
+    fn lend(&self, size: usize) -> Option<Loan> {
+        self.workspace?.lend(self.arena, size)
+    }
+
+    unsafe fn give_back(&self, loan: Loan) {
+        // SAFETY: `lend` has lent it with this arena, and the caller promises that nothing uses it.
+        unsafe { loan.give_back(self.arena) };
     }
 }

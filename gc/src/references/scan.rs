@@ -8,6 +8,7 @@ use crate::references::approach::Approach;
 use crate::references::card::CLEAN;
 use crate::references::generation::Generation;
 use crate::references::keep::{Kept, Segments};
+use crate::references::waiting::Waiting;
 
 /// A reference as a format or a root passed it on.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Shown<'_> {
 }
 
 /// Which references a collection fixes. Objects that ambiguous ones lead to must not move, so these come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pass {
     /// The ambiguous references of roots.
     AmbiguousRoots,
@@ -37,6 +38,8 @@ pub(crate) enum Pass {
     ExactRoots,
     /// Those of objects.
     Objects,
+    /// Those of objects, while the values of weak pairs wait for their keys.
+    Waiting,
     /// The values of weak pairs whose keys were reached.
     Pairs,
     /// Weak ones, which are cleared if their objects are dead, when all that is kept was reached.
@@ -76,6 +79,8 @@ pub struct Scan<'s> {
     nowhere: Option<Addr>,
     /// Whether weak pairs were met that have a key.
     has_pairs: bool,
+    /// The values that wait for their keys, if they do.
+    waiting: Option<Waiting<'s>>,
     /// What the card of the object that is being scanned may refer to.
     card: u8,
 }
@@ -126,6 +131,7 @@ impl<'s> Scan<'s> {
             allowance: usize::MAX,
             nowhere: None,
             has_pairs: false,
+            waiting: None,
             card: CLEAN,
         }
     }
@@ -160,10 +166,31 @@ impl<'s> Scan<'s> {
         if !self.range.contains(addr) {
             return;
         }
-        if pass == Pass::Weak && segments.is_white(addr) {
+        if pass > Pass::Objects {
+            return self.fix_late(segments, pass, reference);
+        }
+        self.keep(segments, reference);
+    }
+
+    /// Fixes a reference that leads into the heap, when the values of weak pairs or weak references are fixed.
+    #[cold]
+    fn fix_late(&mut self, segments: &dyn Segments, pass: Pass, reference: &mut *mut u8) {
+        let addr = Addr::of(*reference);
+        let is_white = segments.is_white(addr);
+        if is_white && pass == Pass::Weak {
             *reference = core::ptr::null_mut();
             return;
         }
+        self.keep(segments, reference);
+        if is_white && let Some(waiting) = &mut self.waiting {
+            waiting.reach(addr);
+        }
+    }
+
+    /// Keeps what an exact reference leads to.
+    #[inline]
+    fn keep(&mut self, segments: &dyn Segments, reference: &mut *mut u8) {
+        let addr = Addr::of(*reference);
         let kept = segments.keep_exact(addr);
         match kept {
             Kept::Here(generation) => self.refer_to(generation),
@@ -232,9 +259,11 @@ impl<'s> Scan<'s> {
     pub(crate) fn fix_pair(&mut self, key: &mut *mut u8, value: &mut *mut u8) {
         match self.purpose {
             _ if key.is_null() => {}
-            Purpose::Keep(_, Pass::Pairs) => {
+            Purpose::Keep(_, Pass::Pairs | Pass::Waiting) => {
                 if !self.is_dead(*key) {
                     self.fix(value);
+                } else if let Some(waiting) = &mut self.waiting {
+                    waiting.wait(Addr::of(*key), *value);
                 }
             }
             Purpose::Keep(_, Pass::Weak) if self.is_dead(*key) => {
@@ -253,6 +282,31 @@ impl<'s> Scan<'s> {
     /// Whether weak pairs were met that have a key, whose values are not kept yet.
     pub(crate) const fn has_pairs(&self) -> bool {
         self.has_pairs
+    }
+
+    /// From here on, the values of weak pairs whose keys were not reached wait for them, as far as there is memory.
+    pub(crate) fn begin_waiting(&mut self) {
+        match (&mut self.waiting, &self.purpose) {
+            (Some(waiting), _) => waiting.forget_all(),
+            (waiting, Purpose::Keep(segments, _)) => *waiting = Some(Waiting::new(*segments)),
+            _ => {}
+        }
+    }
+
+    /// Keeps the values whose keys were reached since they began to wait. Returns whether there were any.
+    pub(crate) fn fix_ready(&mut self) -> bool {
+        let mut is_any = false;
+        while let Some(mut value) = self.waiting.as_mut().and_then(Waiting::take_ready) {
+            is_any = true;
+            // It is fixed in its place when weak references are.
+            self.fix(&mut value);
+        }
+        is_any
+    }
+
+    /// No value waits any more.
+    pub(crate) fn end_waiting(&mut self) {
+        self.waiting = None;
     }
 
     /// There may be weak pairs that this scan did not meet.

@@ -23,6 +23,7 @@ use crate::references::generation::GENERATIONS;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::root::RootRecord;
+use crate::references::workspace::Workspace;
 use crate::stops::attendance::{Attendance, Waiting};
 use crate::stops::postponed::{Late, Postponed};
 use crate::stops::record::Record;
@@ -119,6 +120,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     /// Its automatic pools.
     members: Lock<List<MemberLink>>,
     roots: Lock<List<RootRecord>>,
+    workspace: Workspace,
     frozen: FrozenTable,
     options: HeapOptions<'h, B>,
     arena: A,
@@ -147,6 +149,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             expects_messages,
             members,
             roots,
+            workspace: Workspace::new(),
             frozen,
             options,
             arena,
@@ -221,6 +224,11 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// The roots. Their lock is taken after that of the members.
     pub(crate) const fn roots(&self) -> &Lock<List<RootRecord>> {
         &self.roots
+    }
+
+    /// The memory that collections use for themselves.
+    pub(crate) const fn workspace(&self) -> &Workspace {
+        &self.workspace
     }
 
     /// The frozen segments, which collections do not look at.
@@ -363,6 +371,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
     fn drop(&mut self) {
+        self.workspace.end(&self.arena);
         // The walk reads a node's link before it yields the node, so each may be freed as it comes.
         for node in self.records.iter() {
             // SAFETY: records come from `alloc_descriptor` of this arena with this layout (`claim`), and each
