@@ -88,7 +88,7 @@ impl<'s> Waiting<'s> {
 
     /// Nothing waits any more.
     pub(crate) fn forget_all(&mut self) {
-        self.parts().0.fill(NONE);
+        self.parts().0.iter_mut().for_each(|first| *first = NONE);
         (self.used, self.free, self.ready, self.is_refused) = (0, NONE, NONE, false);
     }
 
@@ -190,12 +190,51 @@ mod tests {
     use std::collections::HashMap;
     use std::vec::Vec;
 
-    use tripoint_core::{Arena, ClientArena, ClientArenaOptions};
+    use tripoint_core::{AddrRange, Arena, ClientArena, ClientArenaOptions};
 
     use super::*;
-    use crate::references::list::List;
-    use crate::references::own::Own;
+    use crate::references::generation::Generation;
+    use crate::references::keep::Kept;
+    use crate::references::segment::SegmentPtr;
     use crate::references::workspace::Workspace;
+
+    /// It lends memory, and is asked nothing else.
+    struct Lender<'a, 'm>(&'a ClientArena<'m>, &'a Workspace);
+
+    impl Segments for Lender<'_, '_> {
+        fn addresses(&self) -> AddrRange {
+            unreachable!()
+        }
+
+        fn keep_exact(&self, _addr: Addr) -> Kept {
+            unreachable!()
+        }
+
+        fn keep_ambiguous(&self, _addr: Addr, _may_have_moved: bool) -> Option<Generation> {
+            unreachable!()
+        }
+
+        fn segment_of(&self, _addr: Addr) -> Option<SegmentPtr> {
+            unreachable!()
+        }
+
+        fn is_white(&self, _addr: Addr) -> bool {
+            unreachable!()
+        }
+
+        fn is_object(&self, _addr: Addr) -> bool {
+            unreachable!()
+        }
+
+        fn lend(&self, size: usize) -> Option<Loan> {
+            self.1.lend(self.0, size)
+        }
+
+        unsafe fn give_back(&self, loan: Loan) {
+            // SAFETY: `lend` has lent it with this arena, and the caller promises that nothing uses it.
+            unsafe { loan.give_back(self.0) };
+        }
+    }
 
     fn addr(value: *mut u8) -> usize {
         value.addr()
@@ -205,9 +244,9 @@ mod tests {
     fn compare(memory: usize, count: usize) -> usize {
         let mut memory = Box::new_uninit_slice(memory);
         let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
-        let (members, mut workspace, spare) = (List::new(), Workspace::new(), arena.sizes().spare);
-        let own = Own::new(&arena, &members).with_workspace(&workspace);
-        let mut waiting = Waiting::new(&own);
+        let (mut workspace, spare) = (Workspace::new(), arena.sizes().spare);
+        let lender = Lender(&arena, &workspace);
+        let mut waiting = Waiting::new(&lender);
         let mut model: HashMap<usize, Vec<usize>> = HashMap::new();
         let (mut seed, mut lost) = (7_u64, 0);
         for turn in 0..count {

@@ -163,14 +163,14 @@ macro_rules! __implement_trace {
     };
     (@types $value:ident _ [$({$($field:ident)*})? $($path:ident)::+]) => {
         if let $($path)::+ { $($(ref $field),*)? } = *$value {
-            $crate::internal::Fields::none()$($(.and($field))*)?
+            $crate::internal::Fields::none()$($(.with_field($field))*)?
         } else {
             $crate::internal::Fields::of_another_form()
         }
     };
     (@types $value:ident _ [($($named:ident)*;) $($path:ident)::+]) => {
         if let $($path)::+($(ref $named),*) = *$value {
-            $crate::internal::Fields::none()$(.and($named))*
+            $crate::internal::Fields::none()$(.with_field($named))*
         } else {
             $crate::internal::Fields::of_another_form()
         }
@@ -202,7 +202,7 @@ impl<T> Fields<T> {
 
     /// These, and that of one more field.
     #[must_use]
-    pub const fn and<U>(self, _field: &U) -> Fields<(T, U)> {
+    pub const fn with_field<U>(self, _field: &U) -> Fields<(T, U)> {
         Fields(PhantomData)
     }
 }
