@@ -28,14 +28,14 @@
 //! ([`design::gc_generations`]).
 //!
 //! Objects may be registered for **finalization** ([`FinalQueue`], [`Mutator::finalize`]), and references may be **weak**
-//! ([`WeakLink`], [`WeakPair`], [`WeakRooted`], [`Heap::root_weak`], [`Awl`]). A mutator takes **messages** from a queue
+//! ([`WeakLink`], [`WeakPair`], [`WeakRooted`], [`ShortWeakRooted`], [`Heap::root_weak`], [`Awl`]). A mutator takes **messages** from a queue
 //! ([`Mutator::next_message`]): objects to be finalized, and the begin and the end of collections.
 //!
 //! # Typed objects
 //!
 //! [`object_types!`] declares the types of objects. [`Inside::alloc`] makes an object and returns a [`Gc`], a reference
 //! to it, which is one word and may be copied. Objects may refer to each other in circles. What a [`Rooted`] leads to
-//! is kept.
+//! is kept, and what a [`PinnedRooted`] leads to does not move.
 //!
 //! ```
 //! use core::time::Duration;
@@ -340,10 +340,12 @@ pub use transforms::transform::Transform;
 pub use typed::final_queue::FinalQueue;
 pub use typed::inside::Inside;
 pub use typed::link::Link;
+pub use typed::pinned_rooted::PinnedRooted;
 pub use typed::plain::Plain;
 pub use typed::reference::Gc;
 pub use typed::referent::Referent;
 pub use typed::rooted::Rooted;
+pub use typed::short_weak_rooted::ShortWeakRooted;
 pub use typed::trace::Trace;
 pub use typed::typed_mutator::TypedMutator;
 pub use typed::typed_objects::TypedObjects;

@@ -4,8 +4,10 @@
 //!   final_queue     objects that nothing leads to any more
 //!   typed_pairs     objects that take the place of others
 //!   rooted          references from outside
+//!   pinned_rooted   the same, whose objects do not move
 //!   weak_rooted     references from outside that keep nothing
-//!   root_slot       what these two have in common
+//!   short_weak_rooted  the same, which end before finalization
+//!   root_slot       what these have in common
 //!   typed_mutator   a thread's registration, and its way inside
 //!   typed_objects   the pools and the roots
 //!   link            references in objects that change
@@ -31,12 +33,14 @@ pub(crate) mod home;
 pub(crate) mod inside;
 pub(crate) mod link;
 pub(crate) mod link_word;
+pub(crate) mod pinned_rooted;
 pub(crate) mod plain;
 pub(crate) mod reference;
 pub(crate) mod referent;
 pub(crate) mod root_slot;
 pub(crate) mod rooted;
 pub(crate) mod roots;
+pub(crate) mod short_weak_rooted;
 pub(crate) mod table;
 pub(crate) mod trace;
 pub(crate) mod typed_mutator;

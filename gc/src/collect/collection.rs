@@ -214,6 +214,10 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
     watch: Option<&dyn WriteWatch>,
     scan: &mut Scan<'_>,
 ) {
+    scan.begin_pass(Pass::Short);
+    // SAFETY: the heap is stopped, and roots were registered by a promise.
+    roots.for_each(|root| unsafe { root.scan_short(scan) });
+    scan.begin_pass(Pass::Objects);
     if heap.mailbox().lock().find_dead(scan) {
         // SAFETY: the caller promises so.
         unsafe { close(members, oldest, scan) };

@@ -137,6 +137,19 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         self.add_root(Place::WeakFunction { scan, data })
     }
 
+    /// As [`Heap::root_weak_function`], for references that end before finalization: those to objects that only
+    /// finalization keeps are set to null, too.
+    ///
+    /// # Safety
+    /// - That of [`Heap::root_function`].
+    pub(crate) unsafe fn root_short_function(
+        &'h self,
+        scan: RootFunction,
+        data: *mut (),
+    ) -> Result<Root<'h, A, B>> {
+        self.add_root(Place::ShortFunction { scan, data })
+    }
+
     /// Registers a root whose references are at a place.
     pub(crate) fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
         let record = self.arena().alloc_descriptor(Layout::new::<RootRecord>())?.cast::<RootRecord>();

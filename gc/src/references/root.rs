@@ -38,6 +38,8 @@ pub(crate) enum Place {
     Function { scan: RootFunction, data: *mut () },
     /// What a function finds, which keeps nothing.
     WeakFunction { scan: RootFunction, data: *mut () },
+    /// The same, which ends before finalization.
+    ShortFunction { scan: RootFunction, data: *mut () },
     /// The objects of a transform.
     Pairs(NonNull<Lock<Pairs>>),
 }
@@ -92,7 +94,7 @@ impl RootRecord {
             // read and written while the heap is stopped.
             Place::Table { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
             // It keeps nothing.
-            Place::Weak { .. } | Place::WeakFunction { .. } => {}
+            Place::Weak { .. } | Place::WeakFunction { .. } | Place::ShortFunction { .. } => {}
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
                     // SAFETY: the caller that registered the root promised that `count` words are there, and
@@ -131,7 +133,20 @@ impl RootRecord {
             | Place::Ambiguous { .. }
             | Place::Stack(_)
             | Place::Function { .. }
+            | Place::ShortFunction { .. }
             | Place::Pairs(_) => {}
+        }
+    }
+
+    /// Passes its weak references to `scan` that end before finalization, when all that roots lead to was reached.
+    ///
+    /// # Safety
+    /// - The heap is stopped, and the promises of the root's registration hold.
+    pub(crate) unsafe fn scan_short(&self, scan: &mut Scan<'_>) {
+        if let Place::ShortFunction { scan: function, data } = self.place {
+            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // while the heap is stopped.
+            unsafe { function(data, scan) };
         }
     }
 

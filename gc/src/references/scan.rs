@@ -42,6 +42,8 @@ pub(crate) enum Pass {
     Waiting,
     /// The values of weak pairs whose keys were reached.
     Pairs,
+    /// Those that end before finalization: they are cleared if only objects that are to be finalized lead to theirs.
+    Short,
     /// Weak ones, which are cleared if their objects are dead, when all that is kept was reached.
     Weak,
 }
@@ -177,7 +179,7 @@ impl<'s> Scan<'s> {
     fn fix_late(&mut self, segments: &dyn Segments, pass: Pass, reference: &mut *mut u8) {
         let addr = Addr::of(*reference);
         let is_white = segments.is_white(addr);
-        if is_white && pass == Pass::Weak {
+        if is_white && matches!(pass, Pass::Short | Pass::Weak) {
             *reference = core::ptr::null_mut();
             return;
         }

@@ -177,4 +177,6 @@ unsafe fn scan_root(root: &RootRecord, scan: &mut Scan<'_>) {
     unsafe { root.scan(scan) };
     // SAFETY: the caller promises so.
     unsafe { root.scan_weak(scan) };
+    // SAFETY: the caller promises so.
+    unsafe { root.scan_short(scan) };
 }

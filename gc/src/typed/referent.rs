@@ -1,7 +1,6 @@
 //! What an object can hold: a value, a slice of values, or text.
 
 use core::ptr::NonNull;
-use core::str;
 
 use crate::references::scan::Scan;
 use crate::typed::home::Home;
@@ -16,12 +15,25 @@ pub trait Shape {
     /// Which pool they are in.
     const HOME: Home;
 
+    /// Where the contents of an object are.
+    ///
+    /// # Safety
+    /// - References know such an object by `place`. It is whole, and stays while this is called.
+    unsafe fn find(place: NonNull<u8>) -> NonNull<Self>;
+
     /// The contents of an object.
     ///
     /// # Safety
     /// - References know such an object by `place`. It is whole, stays as long as the result is used, and is changed
     ///   only as shared values may be.
-    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self;
+    #[inline(always)]
+    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+        // SAFETY: the caller promises a whole object, which stays.
+        let contents = unsafe { Self::find(place) };
+        // SAFETY: the caller promises that the object stays as long as the result is used, and is changed only as shared
+        // values may be.
+        unsafe { contents.as_ref() }
+    }
 }
 
 /// What a [`Gc`](crate::Gc) can refer to: a value that is [`Trace`], a slice of such values, or `str`. It cannot be
@@ -96,9 +108,9 @@ impl<T: Trace> Shape for T {
     const HOME: Home = Home::of::<T>();
 
     #[inline(always)]
-    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+    unsafe fn find(place: NonNull<u8>) -> NonNull<Self> {
         // SAFETY: the caller promises a whole object with a `T` behind its header.
-        unsafe { value_at::<T>(place, 0).as_ref() }
+        unsafe { value_at::<T>(place, 0) }
     }
 }
 
@@ -109,9 +121,9 @@ impl<T: Trace> Shape for [T] {
     const HOME: Home = Home::of::<T>();
 
     #[inline(always)]
-    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
+    unsafe fn find(place: NonNull<u8>) -> NonNull<Self> {
         // SAFETY: the caller promises a whole object with a count and that many items.
-        unsafe { items_at::<T>(place).as_ref() }
+        unsafe { items_at::<T>(place) }
     }
 }
 
@@ -121,10 +133,10 @@ impl Shape for str {
     const HOME: Home = Home::MovedLeaves;
 
     #[inline(always)]
-    unsafe fn contents<'a>(place: NonNull<u8>) -> &'a Self {
-        // SAFETY: the caller promises a whole object with a count and that many bytes.
-        let bytes = unsafe { items_at::<u8>(place).as_ref() };
-        // SAFETY: they were copied from a text, and nothing changes them.
-        unsafe { str::from_utf8_unchecked(bytes) }
+    unsafe fn find(place: NonNull<u8>) -> NonNull<Self> {
+        // SAFETY: the caller promises a whole object with a count and that many bytes, which were copied from a text.
+        let bytes = unsafe { items_at::<u8>(place) };
+        // SAFETY: this is the same address, which is not null.
+        unsafe { NonNull::new_unchecked(bytes.as_ptr() as *mut str) }
     }
 }

@@ -7,7 +7,7 @@ use tripoint_core::{Arena, BarrierPair, Result};
 use crate::typed::inside::Inside;
 use crate::typed::reference::Gc;
 use crate::typed::referent::Referent;
-use crate::typed::root_slot::RootSlot;
+use crate::typed::root_slot::{RootSlot, Strong};
 use crate::typed::typed_objects::{OTHER_OBJECTS, TypedObjects};
 
 /// A root: it keeps an object, and all that the object leads to, until it is dropped.
@@ -15,7 +15,7 @@ use crate::typed::typed_objects::{OTHER_OBJECTS, TypedObjects};
 /// `T` is the object's type with `'static` in the place of the lifetime of its references, for example `Item<'static>`.
 /// [`TypedObjects::root`] makes a root. It may be kept anywhere, as long as it does not outlive its [`TypedObjects`],
 /// and may be sent to other threads. Its object can be used only inside the heap ([`Rooted::get`]).
-pub struct Rooted<'o, T: Referent + ?Sized>(RootSlot<'o, T, false>);
+pub struct Rooted<'o, T: Referent + ?Sized>(RootSlot<'o, T, Strong>);
 
 impl<A: Arena + Clone, B: BarrierPair> TypedObjects<'_, A, B> {
     /// Makes a root that refers to `object`.

@@ -15,8 +15,9 @@ use crate::references::scan::Scan;
 /// A place for one reference.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// The reference; null while the slot is free. It is used by the owner of the root while that is inside the heap,
-    /// by the thread that stops the heap, and under the lock while the slot has no owner.
+    /// The reference; null while the slot is free. It is used by the owner of the root while that is inside the heap, by
+    /// the thread that stops the heap, and under the lock while the slot has no owner. The owner of a pinned root reads it
+    /// at any time: nothing writes it meanwhile.
     object: Cell<*mut u8>,
     /// The next free slot, if this one is free.
     next: Cell<Option<NonNull<Self>>>,
@@ -44,11 +45,17 @@ unsafe impl Send for State {}
 #[derive(Debug)]
 pub(crate) struct Slots(Lock<State>);
 
-/// The slots of the roots of typed objects: of those that keep objects, and of weak ones.
+/// The slots of the roots of typed objects.
 #[derive(Debug)]
 pub(crate) struct Roots {
+    /// Of those that keep objects.
     pub(crate) strong: Slots,
+    /// Of those that keep objects where they are.
+    pub(crate) pinned: Slots,
+    /// Of weak ones.
     pub(crate) weak: Slots,
+    /// Of weak ones that end before finalization.
+    pub(crate) short: Slots,
 }
 
 impl Slot {
@@ -67,7 +74,18 @@ impl Slot {
 
 impl Roots {
     pub(crate) fn new() -> Self {
-        Self { strong: Slots::new(), weak: Slots::new() }
+        Self { strong: Slots::new(), pinned: Slots::new(), weak: Slots::new(), short: Slots::new() }
+    }
+
+    /// Returns all chunks to their arena.
+    ///
+    /// # Safety
+    /// - That of [`Slots::free_all`], for all slots.
+    pub(crate) unsafe fn free_all<A: Arena>(&self, arena: &A) {
+        for slots in [&self.strong, &self.pinned, &self.weak, &self.short] {
+            // SAFETY: the caller promises that the slots were taken with this arena, and that none is used afterwards.
+            unsafe { slots.free_all(arena) };
+        }
     }
 }
 
@@ -108,16 +126,38 @@ impl Slots {
     /// # Safety
     /// - The heap is stopped.
     pub(crate) unsafe fn scan_slots(&self, scan: &mut Scan<'_>) {
+        // SAFETY: the caller promises that the heap is stopped.
+        unsafe {
+            self.for_each_reference(|slot, mut object| {
+                scan.fix(&mut object);
+                slot.object.set(object);
+            });
+        }
+    }
+
+    /// Passes on the references in all slots as ambiguous ones, so that their objects stay where they are.
+    ///
+    /// # Safety
+    /// - The heap is stopped.
+    pub(crate) unsafe fn scan_pinned(&self, scan: &mut Scan<'_>) {
+        // SAFETY: the caller promises that the heap is stopped.
+        unsafe { self.for_each_reference(|_, object| scan.fix_ambiguous(object.addr())) };
+    }
+
+    /// Calls `visit` with each slot that has a reference.
+    ///
+    /// # Safety
+    /// - The heap is stopped.
+    unsafe fn for_each_reference(&self, mut visit: impl FnMut(&Slot, *mut u8)) {
         let state = self.0.lock();
         let mut next = state.chunks;
         while let Some(chunk) = next {
             // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
             let chunk = unsafe { chunk.as_ref() };
             for slot in &chunk.slots {
-                let mut object = slot.object.get();
+                let object = slot.object.get();
                 if !object.is_null() {
-                    scan.fix(&mut object);
-                    slot.object.set(object);
+                    visit(slot, object);
                 }
             }
             next = chunk.next;

@@ -23,7 +23,8 @@ pub(crate) const OTHER_OBJECTS: Error =
 /// of an object identifies it until the closure returns. Objects of a type that is aligned to more than a word, for
 /// example by `#[repr(align(16))]`, never move, and neither do those that do not fit in a segment of the usual size
 /// ([`SweptOptions::segment_size`]). A device or a function in C may keep the address of such an object as long as a
-/// root keeps the object: a root keeps another one after a [`Transform`](crate::Transform) that replaces it. Objects
+/// root keeps the object: a root keeps another one after a [`Transform`](crate::Transform) that replaces it. The address of
+/// any other object may be kept as long as a [`PinnedRooted`](crate::PinnedRooted) keeps it. Objects
 /// without references are never scanned.
 ///
 /// Threads allocate and use them by a [`TypedMutator`](crate::TypedMutator) each. The [crate's
@@ -32,6 +33,7 @@ pub struct TypedObjects<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     /// These are dropped first: then no root leads into the pools.
     _root: Root<'h, A, B>,
     _weak_root: Root<'h, A, B>,
+    _short_root: Root<'h, A, B>,
     pub(crate) moved: Swept<'h, A, B, Typed, MovedInside>,
     pub(crate) moved_leaves: Swept<'h, A, B, Typed, MovedLeafInside>,
     pub(crate) fixed: Swept<'h, A, B, Typed, FixedInside>,
@@ -71,9 +73,7 @@ impl<A: Arena, B: BarrierPair> Drop for OwnedRoots<'_, A, B> {
         let arena = self.heap.arena();
         // SAFETY: all slots were taken with this arena. Roots borrow the objects, which are being dropped, and the
         // heap does not scan them any more (`TypedObjects`).
-        unsafe { self.roots().strong.free_all(arena) };
-        // SAFETY: the same holds for the slots of weak roots.
-        unsafe { self.roots().weak.free_all(arena) };
+        unsafe { self.roots().free_all(arena) };
         // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`create`). Nothing in it has to be
         // dropped.
         unsafe { arena.free_descriptor(self.place.cast(), Layout::new::<Roots>()) };
@@ -87,6 +87,8 @@ unsafe fn scan_roots(data: *mut (), scan: &mut Scan<'_>) {
     let roots = unsafe { &*data.cast::<Roots>() };
     // SAFETY: the caller promises that the heap is stopped.
     unsafe { roots.strong.scan_slots(scan) };
+    // SAFETY: the caller promises that the heap is stopped.
+    unsafe { roots.pinned.scan_pinned(scan) };
 }
 
 /// # Safety
@@ -96,6 +98,15 @@ unsafe fn scan_weak_roots(data: *mut (), scan: &mut Scan<'_>) {
     let roots = unsafe { &*data.cast::<Roots>() };
     // SAFETY: the caller promises that the heap is stopped.
     unsafe { roots.weak.scan_slots(scan) };
+}
+
+/// # Safety
+/// - `data` leads to roots, and the heap is stopped.
+unsafe fn scan_short_roots(data: *mut (), scan: &mut Scan<'_>) {
+    // SAFETY: the caller promises roots, which are only ever borrowed shared.
+    let roots = unsafe { &*data.cast::<Roots>() };
+    // SAFETY: the caller promises that the heap is stopped.
+    unsafe { roots.short.scan_slots(scan) };
 }
 
 impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B>
@@ -120,8 +131,22 @@ where
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
         let weak_root = unsafe { heap.root_weak_function(scan_weak_roots, roots.place.as_ptr().cast()) }?;
-        let (_root, _weak_root) = (root, weak_root);
-        Ok(Self { _root, _weak_root, moved, moved_leaves, fixed, fixed_leaves, weak, roots, heap })
+        // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
+        // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
+        let short_root = unsafe { heap.root_short_function(scan_short_roots, roots.place.as_ptr().cast()) }?;
+        let (_root, _weak_root, _short_root) = (root, weak_root, short_root);
+        Ok(Self {
+            _root,
+            _weak_root,
+            _short_root,
+            moved,
+            moved_leaves,
+            fixed,
+            fixed_leaves,
+            weak,
+            roots,
+            heap,
+        })
     }
 }
 

@@ -7,14 +7,16 @@ use tripoint_core::{Arena, BarrierPair, Result};
 use crate::typed::inside::Inside;
 use crate::typed::reference::Gc;
 use crate::typed::referent::Referent;
-use crate::typed::root_slot::RootSlot;
+use crate::typed::root_slot::{RootSlot, Weak};
 use crate::typed::typed_objects::TypedObjects;
 
-/// A weak root: it refers to an object, but does not keep it. The collection that frees the object clears the root.
+/// A weak root: it refers to an object, but does not keep it. The collection that frees the object clears the root. If
+/// the object is registered for finalization, that is after it was finalized: a [`ShortWeakRooted`](crate::ShortWeakRooted)
+/// ends before.
 ///
 /// It is used as a [`Rooted`](crate::Rooted), and `T` is what it is there. [`TypedObjects::weak_root`] makes one. In an
 /// object, use a [`WeakLink`](crate::WeakLink).
-pub struct WeakRooted<'o, T: Referent + ?Sized>(RootSlot<'o, T, true>);
+pub struct WeakRooted<'o, T: Referent + ?Sized>(RootSlot<'o, T, Weak>);
 
 impl<A: Arena + Clone, B: BarrierPair> TypedObjects<'_, A, B> {
     /// Makes a weak root that refers to `object`.
