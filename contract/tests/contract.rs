@@ -300,7 +300,7 @@ fn polls_are_charged_and_answered() {
 #[test]
 fn cold_threads_are_counted_and_never_alarmed() {
     let contract = contract();
-    let cold = contract.register_cold("cold", Budget { events: 1, bytes: 1, period: 1 }).unwrap();
+    let cold = contract.register_cold("cold", Budget::new(1, 1, 1)).unwrap();
     contract.begin_warmup().unwrap();
     contract.enter_steady_state(&()).unwrap();
     assert!(contract.is_armed(), "cold threads acknowledge nothing");

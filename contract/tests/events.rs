@@ -258,7 +258,7 @@ fn tallies_can_be_read_in_words_of_the_program() {
 
     let thread = HotThread { classes: ViolationSet::all(), ..HotThread::new("hot") };
     // The first place stays another thread's.
-    let other = contract.register_cold("cold", Budget { events: 1, bytes: 1, period: 1 }).unwrap();
+    let other = contract.register_cold("cold", Budget::new(1, 1, 1)).unwrap();
     let guard = std::thread::scope(|scope| {
         scope
             .spawn(|| {

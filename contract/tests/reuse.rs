@@ -105,7 +105,7 @@ fn a_thread_that_is_refused_is_not_in_the_report() {
     drop(register(contract, "session").unwrap());
     contract.begin_warmup().unwrap();
     contract.enter_steady_state(&()).unwrap();
-    let budget = Budget { events: 1, bytes: 1, period: 1 };
+    let budget = Budget::new(1, 1, 1);
     for _ in 0..3 {
         assert!(register(contract, "latecomer").is_err());
         assert!(contract.register_cold("latecomer", budget).is_err());
@@ -200,7 +200,7 @@ fn the_sentinel_knows_which_thread_has_the_place() {
     let mut sentinel = Sentinel::new(contract, &[]);
     let mut over = 0;
     for time in 0..10 {
-        let budget = Budget { events: 1_000, bytes: 1 << 30, period: 1_000_000 };
+        let budget = Budget::new(1_000, 1 << 30, 1_000_000);
         let cold = contract.register_cold("cold", budget).unwrap();
         let mut look = |now| {
             sentinel.poll(now, |warning| over += usize::from(matches!(warning, Warning::OverBudget { .. })));

@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::thread;
+
 use common::{Reason, contract};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::Warning;
@@ -14,10 +16,10 @@ use tripoint_contract::linux::validate_runtime;
 use tripoint_contract::linux::{RuntimeItem, RuntimeOptions, Verdict};
 use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
-    Arenas, Budget, Contract, HotThread, MemorySteps, NoDetectors, Observation, Phase, Policies, Policy,
-    Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, ViolationSet,
+    Arenas, Budget, Contract, HotThread, MemorySteps, Name, NoDetectors, Observation, Phase, Policies,
+    Policy, PoolEvents, Report, Route, Sentinel, Sizing, SteadyMemory, Symbols, ViolationClass, ViolationSet,
 };
-use tripoint_core::{Arena, PoolSizes};
+use tripoint_core::{Addr, Arena, Event, EventHook, PoolSizes};
 use tripoint_oracle::forever;
 
 const GOOD: &[(&str, &str)] = &[
@@ -176,7 +178,7 @@ fn this_system_can_be_looked_at() {
 fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
     let contract = contract();
     let arena = ArenaVm::create(ArenaVmOptions { reserve: 1 << 30, ..Default::default() }).unwrap();
-    let cold = contract.register_cold("cold", Budget { events: 2, bytes: 100, period: 1_000 }).unwrap();
+    let cold = contract.register_cold("cold", Budget::new(2, 100, 1_000)).unwrap();
     let arenas: [&dyn Arena; 1] = [&arena];
     let mut sentinel = Sentinel::new(contract, &arenas);
     let mut look = |now| {
@@ -210,6 +212,99 @@ fn the_sentinel_sees_arenas_grow_and_cold_threads_overspend() {
     assert_eq!(look(1_200), []);
     let last = sentinel.last();
     assert!(last.time == 1_200 && last.faults.is_some() && last.resident.is_some());
+}
+
+/// What a sentinel warns of that other tests of this process do not cause.
+fn warnings<const THREADS: usize>(sentinel: &mut Sentinel<'_, Reason, THREADS>, now: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    sentinel.poll(now, |warning| warnings.push(warning));
+    warnings.retain(|warning| matches!(warning, Warning::OverBudget { .. } | Warning::Collected { .. }));
+    warnings
+}
+
+/// As a heap reports it, on the thread that collects.
+fn collect() {
+    let heap = Addr::new(0x4ea9);
+    PoolEvents.event(Event::EndCollection { heap, examined: 9, kept: 9, freed: 1 });
+}
+
+/// In SteadyState, and only there. What registered threads do is theirs: an alarm, or a matter of their budget.
+#[test]
+fn the_sentinel_sees_collections_of_threads_that_are_not_registered() {
+    let contract = contract();
+    let hot = HotThread { policies: Policies::all(Policy::Quarantine), ..HotThread::new("hot") };
+    let guard = contract.register_with(hot, NoDetectors).unwrap();
+    contract.begin_warmup().unwrap();
+    let elsewhere = |times: usize| {
+        thread::scope(|scope| scope.spawn(|| (0..times).for_each(|_| collect())).join()).unwrap();
+    };
+    let mut sentinel = Sentinel::new(contract, &[]);
+    elsewhere(2);
+    assert_eq!(warnings(&mut sentinel, 0), [], "in Warmup");
+    elsewhere(1);
+    contract.enter_steady_state(&()).unwrap();
+    guard.check();
+    assert_eq!(warnings(&mut sentinel, 1), [], "perhaps in Warmup");
+    elsewhere(5);
+    let collected = warnings(&mut sentinel, 2);
+    assert_eq!(collected, [Warning::Collected { collections: 5 }]);
+    assert!(collected[0].to_string().contains("collected heaps 5 times: register them"), "{}", collected[0]);
+    assert_eq!(warnings(&mut sentinel, 3), [], "told once");
+    collect();
+    assert_eq!(warnings(&mut sentinel, 4), [], "a hot thread");
+    assert_eq!(guard.slot().tally(ViolationClass::Collection).count, 1);
+    let mut late = Sentinel::new(contract, &[]);
+    elsewhere(1);
+    assert_eq!(warnings(&mut late, 5), [Warning::Collected { collections: 1 }], "from its beginning on");
+}
+
+/// Classes with a limit of their own, and all others together.
+#[test]
+fn cold_threads_have_budgets_by_class() {
+    const MINUTE: u64 = 60_000_000_000;
+    let contract = contract();
+    let cold = contract.register_cold("cold", Budget::default()).unwrap();
+    assert_eq!(cold.slot().budget(), Budget::default());
+    let mut sentinel = Sentinel::new(contract, &[]);
+    let spend = |class, bytes| cold.slot().observe(Observation::new(class, bytes), || unreachable!());
+    let (none, alloc, fill) = (ViolationClass::Collection, ViolationClass::Alloc, ViolationClass::Fill);
+    let over = |class, events, bytes| Warning::OverBudget { thread: Name::new("cold"), class, events, bytes };
+    assert_eq!(warnings(&mut sentinel, 0), []);
+    spend(alloc, 1 << 30);
+    assert_eq!(warnings(&mut sentinel, 1), [], "one a minute");
+    spend(none, 7);
+    let collected = warnings(&mut sentinel, 2);
+    assert_eq!(collected, [over(Some(none), 1, 7)], "no collection ever");
+    assert!(collected[0].to_string().contains("over its budget of class collection: 1 events"));
+    spend(fill, 2);
+    assert_eq!(warnings(&mut sentinel, 3), [over(None, 2, (1 << 30) + 2)], "a second one in that minute");
+    spend(fill, 2);
+    assert_eq!(warnings(&mut sentinel, 3 + MINUTE), [], "its minute ends");
+    spend(fill, 2);
+    spend(none, 1);
+    spend(none, 1);
+    assert_eq!(warnings(&mut sentinel, 4 + MINUTE), [over(Some(none), 2, 2)]);
+    assert_eq!(warnings(&mut sentinel, 4 + 2 * MINUTE), []);
+    drop(cold);
+
+    // One class is limited more, and another less, than all others together.
+    let budget = Budget::new(2, 100, 10).with(fill, 1).with(alloc, 50);
+    assert_eq!(budget.with(fill, usize::MAX).of(fill), None);
+    let cold = contract.register_cold("cold", budget).unwrap();
+    let spend = |class, times| {
+        (0..times).for_each(|_| cold.slot().observe(Observation::new(class, 1), || unreachable!()));
+    };
+    assert_eq!(warnings(&mut sentinel, 1_000 * MINUTE), []);
+    spend(alloc, 50);
+    spend(fill, 1);
+    spend(none, 2);
+    assert_eq!(warnings(&mut sentinel, 1_000 * MINUTE + 1), []);
+    spend(fill, 1);
+    assert_eq!(warnings(&mut sentinel, 1_000 * MINUTE + 2), [over(Some(fill), 2, 2)]);
+    spend(none, 1);
+    assert_eq!(warnings(&mut sentinel, 1_000 * MINUTE + 3), [over(None, 3, 3)]);
+    spend(alloc, 1);
+    assert_eq!(warnings(&mut sentinel, 1_000 * MINUTE + 4), [over(Some(alloc), 51, 51)]);
 }
 
 #[test]

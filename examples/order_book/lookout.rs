@@ -21,7 +21,7 @@ pub(crate) struct Lookout<'a> {
 }
 
 /// Kinds of warnings.
-const KINDS: usize = 6;
+const KINDS: usize = 7;
 
 #[cfg(target_os = "linux")]
 const fn kind(warning: &Warning) -> usize {
@@ -32,6 +32,7 @@ const fn kind(warning: &Warning) -> usize {
         Warning::HeapGrew { .. } => 3,
         Warning::Faulted(_) => 4,
         Warning::TrapsDisplaced => 5,
+        Warning::Collected { .. } => 6,
     }
 }
 

@@ -4,6 +4,7 @@ use tripoint_core::{Event, EventHook};
 
 use crate::thread::observation::Observation;
 use crate::thread::{current, everywhere};
+use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
 
 /// The event hook for each arena that hot threads use. A fill or a growth, refused growth
@@ -29,6 +30,9 @@ impl EventHook for PoolEvents {
         everywhere::add(DetectorSet::POOL_EVENTS);
         current::count_heap_event(&event);
         if let Some(observation) = Observation::of_event(event) {
+            if observation.class == ViolationClass::Collection && current::slot().is_none() {
+                everywhere::count_collection();
+            }
             current::observe(observation);
         }
     }

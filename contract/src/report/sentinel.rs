@@ -10,9 +10,11 @@ use crate::linux::kernel::{Faults, Kernel};
 use crate::linux::system_calls::LinuxKernel;
 use crate::phases::contract::Contract;
 use crate::phases::ledger::AmnestyReason;
+use crate::thread::everywhere;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::words::class::ViolationClass;
+use crate::words::lifecycle::Phase;
 use crate::words::name::Name;
 
 /// The numbers of an arena that a steady state keeps still.
@@ -69,13 +71,21 @@ pub enum Warning {
     /// The trap signal went to the contract's handler at the last look, and goes to another
     /// now. From the next poll on faults and memory calls have no site.
     TrapsDisplaced,
+    /// Threads that are not registered collected heaps in SteadyState, as far as an event hook of the contract observes
+    /// their arenas: each collection stops the hot threads that use the heap.
+    Collected {
+        /// Collections since the last look.
+        collections: usize,
+    },
     /// A cold thread did more than its budget allows for the time.
     OverBudget {
         /// The name of the cold thread.
         thread: Name,
-        /// Events since the last look.
+        /// The class that it did too much of; `None` for all together that have no limit of their own.
+        class: Option<ViolationClass>,
+        /// Events of these since the period began, or since the last such warning.
         events: usize,
-        /// Bytes since the last look.
+        /// Bytes of these.
         bytes: usize,
     },
 }
@@ -96,18 +106,44 @@ impl fmt::Display for Warning {
             Self::TrapsDisplaced => f.write_str(
                 "another handler has taken SIGTRAP: install such handlers before the first hot thread registers",
             ),
-            Self::OverBudget { thread, events, bytes } => {
-                write!(f, "cold thread {thread} is over its budget: {events} events, {bytes} bytes")
+            Self::Collected { collections } => write!(
+                f,
+                "threads that are not registered collected heaps {collections} times: register them as cold, with a \
+                 budget for that, or collect before SteadyState"
+            ),
+            Self::OverBudget { thread, class, events, bytes } => {
+                write!(f, "cold thread {thread} is over its budget")?;
+                class.map_or(Ok(()), |class| write!(f, " of class {class}"))?;
+                write!(f, ": {events} events, {bytes} bytes")
             }
         }
+    }
+}
+
+/// Events and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    events: usize,
+    bytes: usize,
+}
+
+impl Sum {
+    fn since(self, before: Self) -> Self {
+        Self { events: self.events.wrapping_sub(before.events), bytes: self.bytes.wrapping_sub(before.bytes) }
+    }
+
+    fn and(self, more: Self) -> Self {
+        Self { events: self.events.wrapping_add(more.events), bytes: self.bytes.wrapping_add(more.bytes) }
     }
 }
 
 /// What the sentinel remembers of a cold thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
-    events: usize,
-    bytes: usize,
+    /// Of the classes without a limit of their own.
+    rest: Sum,
+    /// Of each of the others.
+    classes: [Sum; ViolationClass::COUNT],
     /// The number of the thread among those that have had the slot.
     tenancy: usize,
     /// When the period began, and what was spent then.
@@ -125,6 +161,9 @@ pub struct Sentinel<'a, R: AmnestyReason, const THREADS: usize, K: Kernel = Linu
     heap: Bound,
     faults: Option<Faults>,
     had_traps: bool,
+    /// The collections of threads that are not registered, and whether the phase was SteadyState.
+    collections: usize,
+    was_steady: bool,
     spent: [Spent; THREADS],
     last: ProcessReading,
 }
@@ -178,6 +217,8 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
             heap: Bound::default(),
             faults: None,
             had_traps: false,
+            collections: everywhere::collections(),
+            was_steady: contract.phase() == Phase::SteadyState,
             spent: [Spent::default(); THREADS],
             last: ProcessReading::default(),
         }
@@ -196,6 +237,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
         self.look_at_arenas(&mut warn);
         self.look_at_process(&mut warn);
         self.look_at_traps(&mut warn);
+        self.look_at_collections(&mut warn);
         let cold = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Cold);
         for slot in cold {
             let (index, spent) = (slot.index(), self.spent.get_mut(slot.index()));
@@ -252,6 +294,17 @@ impl<'a, R: AmnestyReason, const THREADS: usize, K: Kernel> Sentinel<'a, R, THRE
         self.had_traps = has_traps;
     }
 
+    fn look_at_collections(&mut self, warn: &mut impl FnMut(Warning)) {
+        let (collections, is_steady) =
+            (everywhere::collections(), self.contract.phase() == Phase::SteadyState);
+        let new = collections.wrapping_sub(self.collections);
+        // Those since the last look may have been in Warmup, if that was.
+        if is_steady && self.was_steady && new > 0 {
+            warn(Warning::Collected { collections: new });
+        }
+        (self.collections, self.was_steady) = (collections, is_steady);
+    }
+
     /// The second number of `statm` is resident pages.
     fn read_resident(&self) -> Option<usize> {
         let statm = self.kernel.read("/proc/self/statm").ok()?;
@@ -275,25 +328,40 @@ fn read_arena(arena: &dyn Arena) -> ArenaReading {
     }
 }
 
-/// Warns as soon as a period's budget is spent; a new period begins when the old
-/// one is over.
+/// Warns as soon as a period's budget is spent. A new period begins when the old one is over, and for what was warned of
+/// at once.
 fn look_at_budget(slot: &Slot, spent: &mut Spent, now: u64, warn: &mut impl FnMut(Warning)) {
-    let bytes =
-        ViolationClass::ALL.iter().fold(0_usize, |sum, &class| sum.wrapping_add(slot.tally(class).bytes));
-    let events = slot.events();
-    let budget = slot.budget();
-    let tenancy = slot.attendance.tenancy();
+    let (budget, tenancy) = (slot.budget(), slot.attendance.tenancy());
     if spent.tenancy != tenancy {
         *spent = Spent { tenancy, ..Spent::default() };
     }
-    let since = *spent.since.get_or_insert(now);
-    let (new_events, new_bytes) = (events.wrapping_sub(spent.events), bytes.wrapping_sub(spent.bytes));
-    let over = new_events > budget.events || new_bytes > budget.bytes;
-    if over {
-        warn(Warning::OverBudget { thread: slot.name(), events: new_events, bytes: new_bytes });
+    let is_over = now.saturating_sub(*spent.since.get_or_insert(now)) >= budget.period;
+    let mut warn_of = |class, Sum { events, bytes }| {
+        warn(Warning::OverBudget { thread: slot.name(), class, events, bytes });
+    };
+    let mut rest = Sum::default();
+    for (class, before) in ViolationClass::ALL.into_iter().zip(&mut spent.classes) {
+        let tally = slot.tally(class);
+        let sum = Sum { events: tally.count, bytes: tally.bytes };
+        let Some(most) = budget.of(class) else {
+            rest = rest.and(sum);
+            continue;
+        };
+        let new = sum.since(*before);
+        if new.events > most {
+            warn_of(Some(class), new);
+        }
+        if new.events > most || is_over {
+            *before = sum;
+        }
     }
-    if over || now.saturating_sub(since) >= budget.period {
-        *spent = Spent { events, bytes, tenancy, since: Some(now) };
+    let new = rest.since(spent.rest);
+    let is_too_much = new.events > budget.events || new.bytes > budget.bytes;
+    if is_too_much {
+        warn_of(None, new);
+    }
+    if is_too_much || is_over {
+        (spent.rest, spent.since) = (rest, Some(now));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The detectors that are live for every thread of the process.
+//! What is known of every thread of the process: the detectors that are live for all, and what threads do that are not
+//! registered.
 
 use crate::words::detector_set::DetectorSet;
 
@@ -27,4 +28,20 @@ pub(crate) fn add(detectors: DetectorSet) {
     if !live().contains(detectors) {
         LIVE.fetch_or(detectors.bits(), Ordering::Relaxed);
     }
+}
+
+/// How many collections there were on threads that are not registered.
+#[cfg(feature = "std")]
+static COLLECTIONS: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a collection on a thread that is not registered.
+#[cfg(feature = "std")]
+pub(crate) fn count_collection() {
+    COLLECTIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How many collections there were on threads that are not registered, since the process began.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+pub(crate) fn collections() -> usize {
+    COLLECTIONS.load(Ordering::Relaxed)
 }

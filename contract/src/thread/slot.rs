@@ -61,7 +61,7 @@ pub struct Slot {
     wanted: AtomicUsize,
     index: AtomicUsize,
     cold: AtomicBool,
-    budget: [AtomicUsize; 3],
+    budget: [AtomicUsize; Budget::WORDS],
     name: NameCell,
     /// What the contract of the slot reports to.
     pub(crate) observer: Observer,
@@ -185,11 +185,9 @@ impl Slot {
         self.wanted.store(wanted.bits(), Ordering::Relaxed);
     }
 
-    // A period of more ns than a word holds is as good as one that long.
     pub(crate) fn set_budget(&self, budget: Budget) {
-        let period = usize::try_from(budget.period).unwrap_or(usize::MAX);
-        for (to, value) in self.budget.iter().zip([budget.events, budget.bytes, period]) {
-            to.store(value, Ordering::Relaxed);
+        for (to, word) in self.budget.iter().zip(budget.to_words()) {
+            to.store(word, Ordering::Relaxed);
         }
     }
 
@@ -254,9 +252,7 @@ impl Slot {
     /// What a cold thread is held to.
     #[must_use]
     pub fn budget(&self) -> Budget {
-        let [events, bytes, period] =
-            [0, 1, 2].map(|index: usize| self.budget[index].load(Ordering::Relaxed));
-        Budget { events, bytes, period: period as u64 }
+        Budget::from_words(self.budget.each_ref().map(|word| word.load(Ordering::Relaxed)))
     }
 
     /// How much the thread's events matter at this moment.
