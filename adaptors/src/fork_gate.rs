@@ -6,16 +6,11 @@
 
 use core::cell::Cell;
 
-use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, ForkGate, ForkPlace, Ordering};
 
-/// How many threads are inside. Each thread counts itself in one of several places, so that threads seldom wait for
-/// each other's cache line.
-static INSIDE: [Place; PLACES] = [const { Place(AtomicUsize::new(0)) }; PLACES];
-const PLACES: usize = 32;
+static GATE: ForkGate<32> = ForkGate::new();
 /// How many threads have chosen their place.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Whether a fork is on its way.
-static CLOSED: AtomicBool = AtomicBool::new(false);
 
 std::thread_local! {
     /// How often this thread passed the gate, and did not leave: more than once if what it does inside calls
@@ -25,28 +20,20 @@ std::thread_local! {
     /// Whether this thread closed the gate.
     static CLOSES: Cell<bool> = const { Cell::new(false) };
     /// Where this thread counts itself; `None` if it never did.
-    static PLACE: Cell<Option<&'static Place>> = const { Cell::new(None) };
+    static PLACE: Cell<Option<&'static ForkPlace>> = const { Cell::new(None) };
 }
 
-/// A count on cache lines of its own: processors fetch two at a time.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Place(AtomicUsize);
+/// The place of this thread.
+#[inline]
+fn place() -> Option<&'static ForkPlace> {
+    PLACE.get().or_else(choose_place)
+}
 
-impl Place {
-    /// That of this thread.
-    #[inline]
-    fn of_thread() -> &'static Self {
-        PLACE.get().unwrap_or_else(Self::choose)
-    }
-
-    #[cold]
-    fn choose() -> &'static Self {
-        let [first, ..] = &INSIDE;
-        let place = INSIDE.get(THREADS.fetch_add(1, Ordering::Relaxed) % PLACES).unwrap_or(first);
-        PLACE.set(Some(place));
-        place
-    }
+#[cold]
+fn choose_place() -> Option<&'static ForkPlace> {
+    let place = GATE.place(THREADS.fetch_add(1, Ordering::Relaxed));
+    PLACE.set(place);
+    place
 }
 
 /// A thread that is inside; it leaves when this is dropped.
@@ -58,18 +45,10 @@ impl Inside {
     pub(crate) fn enter() -> Self {
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
-        if depth == 0 {
-            let place = Place::of_thread();
-            // The order of all four operations: a fork that finds nobody inside is seen by all who enter later.
-            while {
-                place.0.fetch_add(1, Ordering::SeqCst);
-                CLOSED.load(Ordering::SeqCst)
-            } {
-                place.0.fetch_sub(1, Ordering::SeqCst);
-                while CLOSED.load(Ordering::Relaxed) {
-                    std::thread::yield_now();
-                }
-            }
+        if depth == 0
+            && let Some(place) = place()
+        {
+            GATE.enter(place, std::thread::yield_now);
         }
         Self(())
     }
@@ -79,8 +58,10 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let depth = DEPTH.get() - 1;
         DEPTH.set(depth);
-        if depth == 0 {
-            Place::of_thread().0.fetch_sub(1, Ordering::SeqCst);
+        if depth == 0
+            && let Some(place) = place()
+        {
+            GATE.leave(place);
         }
     }
 }
@@ -100,7 +81,7 @@ pub(crate) fn watch_forks() {
 
 #[cfg(all(unix, not(miri)))]
 mod unix {
-    use super::{CLOSED, CLOSES, DEPTH, INSIDE, Ordering, Place};
+    use super::{CLOSES, DEPTH, GATE, place};
 
     unsafe extern "C" {
         pub(super) fn pthread_atfork(
@@ -116,14 +97,7 @@ mod unix {
         if DEPTH.get() != 0 {
             return;
         }
-        while CLOSED.swap(true, Ordering::SeqCst) {
-            std::thread::yield_now();
-        }
-        for place in &INSIDE {
-            while place.0.load(Ordering::SeqCst) != 0 {
-                std::thread::yield_now();
-            }
-        }
+        GATE.close(std::thread::yield_now);
         CLOSES.set(true);
         DEPTH.set(1);
     }
@@ -132,21 +106,16 @@ mod unix {
     pub(super) extern "C" fn open() {
         if CLOSES.replace(false) {
             DEPTH.set(0);
-            CLOSED.store(false, Ordering::SeqCst);
+            GATE.open();
         }
     }
 
-    /// After it, in the child, which has one thread. Another may have been counted for a moment, while it
-    /// found the gate closed.
+    /// After it, in the child.
     pub(super) extern "C" fn open_in_child() {
-        for place in &INSIDE {
-            place.0.store(0, Ordering::SeqCst);
-        }
         if CLOSES.replace(false) {
             DEPTH.set(0);
         }
-        Place::of_thread().0.store(usize::from(DEPTH.get() != 0), Ordering::SeqCst);
-        CLOSED.store(false, Ordering::SeqCst);
+        GATE.open_in_child(place().filter(|_| DEPTH.get() != 0));
     }
 }
 
@@ -166,12 +135,12 @@ mod tests {
             for _ in 0..1000 {
                 std::thread::yield_now(); // so that a fork that does not wait is seen not to
             }
-            HAS_LEFT.store(true, Ordering::SeqCst);
+            HAS_LEFT.store(true, Ordering::Relaxed);
             drop(inside);
         });
         is_inside.recv().unwrap();
         unix::close();
-        assert!(HAS_LEFT.load(Ordering::SeqCst), "a fork did not wait");
+        assert!(HAS_LEFT.load(Ordering::Relaxed), "a fork did not wait");
         drop(Inside::enter()); // as another handler of the fork
         unix::open();
         thread.join().unwrap();
@@ -180,7 +149,7 @@ mod tests {
         unix::close();
         unix::open_in_child();
         drop(inside);
-        assert!(INSIDE.iter().all(|place| place.0.load(Ordering::SeqCst) == 0));
-        assert!(!CLOSED.load(Ordering::SeqCst));
+        assert!(GATE.is_empty() && GATE.try_close());
+        GATE.open();
     }
 }

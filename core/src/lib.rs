@@ -124,6 +124,7 @@ pub mod internal {
     };
     pub use crate::words::check::aver_whole;
     pub use crate::words::control_groups::{GroupDirectory, GroupVersion, MemoryGroups};
+    pub use crate::words::fork_gate::{ForkGate, ForkPlace};
     pub use crate::words::json::Json;
     pub use crate::words::once::Once;
     pub use crate::words::registry::{BufferMemory, BufferOperations, Registry, RegistryNode};

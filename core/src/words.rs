@@ -10,6 +10,7 @@ pub(crate) mod counters;
 pub(crate) mod describe;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod fork_gate;
 pub(crate) mod json;
 pub(crate) mod node_set;
 pub(crate) mod once;
