@@ -1,8 +1,9 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
-//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm`, `written` and
-//! `page_report`.
+//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm`, `written`,
+//! `contents` and `page_report`.
 
+mod contents;
 mod growth;
 mod guard;
 mod mappings;
@@ -20,7 +21,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, TractTable, Update, refuse_arena_pool, yield_by,
+    AtomicBool, AtomicU32, AtomicUsize, DescriptorMemory, Ordering, Signature, TractTable, Update,
+    refuse_arena_pool, yield_by,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
@@ -251,7 +253,11 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.alloc_descriptor(layout)
+        self.alloc_descriptor_by(layout, DescriptorMemory::alloc)
+    }
+
+    fn alloc_zeroed_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.alloc_descriptor_by(layout, DescriptorMemory::alloc_zeroed)
     }
 
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
@@ -292,6 +298,18 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn is_frozen(&self) -> bool {
         self.is_frozen()
+    }
+
+    #[inline]
+    unsafe fn zero(&self, block: Block) {
+        // SAFETY: the caller promises a block in tracts of one pool, which nothing else uses.
+        unsafe { self.zero_block(block) };
+    }
+
+    unsafe fn discard(&self, range: AddrRange) -> Option<AddrRange> {
+        // SAFETY: the caller promises a range in tracts of one pool, which nothing else uses and whose contents are not
+        // needed.
+        unsafe { self.discard_range(range) }
     }
 
     fn trim(&self) -> usize {

@@ -31,11 +31,12 @@ impl Descriptors {
     /// Takes over pages that follow the supplied part of the region.
     ///
     /// # Safety
-    /// - The pages are committed and stay so, and nothing else uses them from here on.
+    /// - The pages are committed for the first time, so that they read as zero, and stay so. Nothing else uses them from
+    ///   here on.
     pub(crate) unsafe fn supply_pages(&mut self, pages: Block) {
         self.region_size += pages.size();
-        // SAFETY: the caller's pages are valid for good, and nothing else uses them.
-        unsafe { self.memory.supply(pages) };
+        // SAFETY: the caller's pages are valid for good, all zero, and nothing else uses them.
+        unsafe { self.memory.supply_zeroed(pages) };
     }
 
     /// Takes over grains, permanently.

@@ -26,6 +26,8 @@ pub(crate) mod native;
 pub(crate) mod portable;
 mod touch;
 mod watch;
+#[cfg(target_os = "linux")]
+mod zeroing;
 
 #[cfg(target_os = "linux")]
 mod control_groups;
@@ -70,8 +72,8 @@ pub use watch::Watch;
 /// - [`Platform::reserve`] returns addresses that nothing else uses until they are
 ///   released, with provenance for all of them.
 /// - Committed pages are valid for reads and writes until they are decommitted or
-///   released. Their contents change only if their owner, or
-///   [`Platform::decommit`], changes them. Pages that are committed for the first time
+///   released. Their contents change only if their owner, [`Platform::decommit`],
+///   [`Platform::zero`] or [`Platform::discard`] changes them; after the latter two they are zero. Pages that are committed for the first time
 ///   read as zero; pages that are committed again read as zero, or as they did before.
 /// - A mapping that [`Platform::map_file`] returns is valid for reads and writes of `size` bytes until it is unmapped, as
 ///   long as the file is not made shorter.
@@ -127,6 +129,34 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - `base` and `size` name pages of one reservation, which are not locked.
     /// - Nothing uses the pages any more.
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+
+    /// Makes committed pages read as zero, in the way that is cheapest: those that have memory are written, and the others
+    /// need none. The default writes all of them.
+    ///
+    /// # Errors
+    /// If the platform refuses. Some of the pages may read as zero then.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of one reservation, which are committed.
+    /// - Nothing else uses the pages meanwhile.
+    unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: committed pages are valid for writes, and nothing else uses these.
+        unsafe { base.write_bytes(0, size) };
+        Ok(())
+    }
+
+    /// Returns the memory of committed pages to the system. They stay committed, with all advice, read as zero, and get
+    /// memory when they are touched. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform refuses, or cannot do this at all. Some of the pages may read as zero then.
+    ///
+    /// # Safety
+    /// - `base` and `size` name pages of one reservation, which are committed.
+    /// - Nothing else uses the pages meanwhile, and their contents are not needed.
+    unsafe fn discard(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "discard", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
     /// Puts memory behind pages, so that touching them causes no page fault. Contents do not
     /// change.
@@ -431,6 +461,10 @@ impl PlatformError {
             "commit" => "free memory, or raise the data limit (ulimit -d) and the overcommit limit",
             "decommit" => "raise vm.max_map_count, and after mlockall(MCL_FUTURE) also ulimit -l",
             "guard" => "raise vm.max_map_count, or do without guards",
+            "zero" | "discard" => {
+                "let system call filters pass mincore and madvise; until then zeros are written, and large objects keep \
+                 their memory until they have moved"
+            }
             "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
             "populate" => "free memory, or raise the memory limit of the control group",
             "populate_in_use" => "use Linux 5.14 or newer, or populate at fill",

@@ -14,7 +14,7 @@ use crate::platform::{Platform, PlatformError, Watch};
 use fitting::Request;
 
 /// The size of a huge page, at a multiple of which a processor can map one.
-const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
+pub(crate) const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
 
 /// One reservation of a platform, with what the options say about its memory.
 ///
@@ -338,6 +338,26 @@ impl<P: Platform> Reservation<P> {
     pub(crate) unsafe fn populate_in_use(&self, offset: usize, size: usize) -> Result<()> {
         // SAFETY: the range is one or more whole pages of the reservation.
         unsafe { self.platform.populate_in_use(self.at(offset), size) }.map_err(self.refused(Error::Memory))
+    }
+
+    /// Makes an open range zero, in the way that is cheapest. Returns false if the platform refused: some of the
+    /// bytes are zero then.
+    ///
+    /// # Safety
+    /// - The range is one or more whole pages of the reservation, which are open and which nothing else uses.
+    pub(crate) unsafe fn zero(&self, offset: usize, size: usize) -> bool {
+        // SAFETY: the range is one or more committed pages, which nothing else uses.
+        unsafe { self.platform.zero(self.at(offset), size) }.map_err(self.refused(Error::Resource)).is_ok()
+    }
+
+    /// Returns the memory of an open range to the system; the range stays open, and reads as zero. Returns false if the
+    /// platform refused: its contents may be lost then.
+    ///
+    /// # Safety
+    /// - As [`Reservation::zero`], and the contents are not needed.
+    pub(crate) unsafe fn discard(&self, offset: usize, size: usize) -> bool {
+        // SAFETY: the range is one or more committed pages, which nothing else uses, and whose contents are not needed.
+        unsafe { self.platform.discard(self.at(offset), size) }.map_err(self.refused(Error::Resource)).is_ok()
     }
 
     /// Unlocks and decommits a range.

@@ -34,8 +34,8 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox, Result, Store,
-    ensure, line,
+    Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Magazine, ManualPool, PoolBox, Result,
+    Store, ensure, line,
 };
 
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
@@ -580,6 +580,11 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
             // SAFETY: as above.
             None => unsafe { self.pool.resize_room(object, from, to) },
         }
+    }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Store::arena(self.pool)
     }
 }
 

@@ -610,6 +610,11 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         resize_in_place(self, object, from, to)
     }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Some(self.header.arena())
+    }
 }
 
 impl<A: Arena, U: Unit, L: LockKind> Check for Mfs<A, U, L> {

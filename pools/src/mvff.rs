@@ -453,6 +453,11 @@ unsafe impl<A: Arena, L: LockKind> Store for Mvff<A, L> {
         // bytes that are asked for out of what is free.
         unsafe { self.granules.resize_room(object, room, take, put) }
     }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Some(self.granules.header.arena())
+    }
 }
 
 impl<A: Arena, L: LockKind> Check for Mvff<A, L> {

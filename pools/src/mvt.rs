@@ -377,6 +377,11 @@ unsafe impl<A: Arena, L: LockKind> Store for Mvt<A, L> {
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         resize_in_place(self, object, from, to)
     }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Some(self.granules.header.arena())
+    }
 }
 
 impl<A: Arena, L: LockKind> Check for Mvt<A, L> {

@@ -117,7 +117,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
     pub(crate) fn cover<A: Arena>(&mut self, range: AddrRange, header: &PoolHeader<A>) -> Result<()> {
         let mut rest = range;
         while let Some(gap) = self.find_gap(&mut rest)? {
-            let node = gap.new_node(header)?;
+            let node = new_node(header)?;
             self.fill(gap, node);
         }
         Ok(())
@@ -262,18 +262,13 @@ pub(crate) struct Gap {
     level: u32,
 }
 
-impl Gap {
-    /// A new node for the gap: an empty page or directory. The set is not needed for it, and so not locked.
-    ///
-    /// # Errors
-    /// Those of [`Arena::alloc_descriptor`].
-    pub(crate) fn new_node<A: Arena>(self, header: &PoolHeader<A>) -> Result<NonNull<Node>> {
-        let node = header.alloc_descriptor(NODE)?.cast();
-        let empty = if self.level == 0 { Node { bits: [0; FAN] } } else { Node { below: [None; FAN] } };
-        // SAFETY: memory for a node, fresh from the arena.
-        unsafe { node.write(empty) };
-        Ok(node)
-    }
+/// A new node for a gap: an empty page or directory, which is all zero. A page takes no memory of the system before a bit of
+/// it is set, if the arena can do that. The set is not needed for it, and so not locked.
+///
+/// # Errors
+/// Those of [`Arena::alloc_zeroed_descriptor`].
+pub(crate) fn new_node<A: Arena>(header: &PoolHeader<A>) -> Result<NonNull<Node>> {
+    Ok(header.alloc_zeroed_descriptor(NODE)?.cast())
 }
 
 /// The nodes below a directory.

@@ -38,6 +38,7 @@ use surplus::insert_returning;
 
 use crate::bins::{Binned, piece_for};
 use crate::link::LinkKey;
+use crate::sparse_bits::new_node;
 
 const TOO_LARGE: Error = Error::Parameter("the size is above the largest that the class serves");
 
@@ -177,7 +178,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
         loop {
             let gap = self.granules.free.lock()?.memory().edges.find_gap(&mut rest)?;
             let Some(gap) = gap else { return Ok(()) };
-            let node = gap.new_node(&self.granules.header)?;
+            let node = new_node(&self.granules.header)?;
             self.granules.free.lock()?.memory().edges.fill(gap, node);
         }
     }
@@ -532,6 +533,11 @@ unsafe impl<A: Arena, L: LockKind> Store for Tlsf<A, L> {
         // SAFETY: an object of this pool, which takes the bytes that `reserve_size` says. The heap takes exactly the
         // bytes that are asked for out of what is free.
         unsafe { self.granules.resize_room(object, room, take, put) }
+    }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Some(self.granules.header.arena())
     }
 }
 

@@ -12,11 +12,17 @@ use crate::platform::Platform;
 impl<P: Platform> ArenaVm<P> {
     /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
     /// not or cannot be committed, takes a spare grain ([design/arena-vm.md `.descriptors`](crate::design::arena_vm)).
-    pub(super) fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+    ///
+    /// `alloc` takes memory for the layout out of what is there.
+    pub(super) fn alloc_descriptor_by(
+        &self,
+        layout: Layout,
+        alloc: fn(&mut DescriptorMemory, Layout) -> Result<Option<NonNull<u8>>>,
+    ) -> Result<NonNull<u8>> {
         loop {
             let (descriptor, offset) = {
                 let mut descriptors = self.descriptors.lock();
-                (descriptors.memory.alloc(layout)?, descriptors.region_size())
+                (alloc(&mut descriptors.memory, layout)?, descriptors.region_size())
             };
             if let Some(descriptor) = descriptor {
                 return Ok(descriptor);
@@ -83,7 +89,7 @@ impl<P: Platform> ArenaVm<P> {
         let base = unsafe { self.reservation.at(self.regions.table_size + offset) };
         // SAFETY: the pages were opened by the caller, and pages of the region are never closed.
         let pages = unsafe { Block::new(base, size) };
-        // SAFETY: the pages stay open. They are supplied only once, because the supplied part
+        // SAFETY: the pages were opened for the first time, and stay open. They are supplied only once, because the supplied part
         // ends where they begin, and the lock is held until it has moved past them.
         unsafe { descriptors.supply_pages(pages) };
         size

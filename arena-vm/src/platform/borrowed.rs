@@ -44,6 +44,18 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         unsafe { (**self).decommit(base, size) }
     }
 
+    unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { (**self).zero(base, size) }
+    }
+
+    unsafe fn discard(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { (**self).discard(base, size) }
+    }
+
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the caller's range is in a reservation of the borrowed platform, and the caller
         // keeps to the duties of this method.

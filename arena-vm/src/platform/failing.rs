@@ -19,6 +19,10 @@ pub enum Call {
     Commit,
     /// [`Platform::decommit`]
     Decommit,
+    /// [`Platform::zero`]
+    Zero,
+    /// [`Platform::discard`]
+    Discard,
     /// [`Platform::populate`]
     Populate,
     /// [`Platform::populate_in_use`]
@@ -61,11 +65,13 @@ pub enum Call {
 
 impl Call {
     /// All calls that can fail.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Reserve,
         Self::Release,
         Self::Commit,
         Self::Decommit,
+        Self::Zero,
+        Self::Discard,
         Self::Populate,
         Self::PopulateInUse,
         Self::AdviseHugePages,
@@ -95,6 +101,8 @@ impl Call {
             Self::Release => "release",
             Self::Commit => "commit",
             Self::Decommit => "decommit",
+            Self::Zero => "zero",
+            Self::Discard => "discard",
             Self::Populate => "populate",
             Self::PopulateInUse => "populate_in_use",
             Self::AdviseHugePages => "advise_huge_pages",
@@ -285,6 +293,20 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
         // keeps to the duties of this method.
         unsafe { self.inner.decommit(base, size) }
+    }
+
+    unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Zero, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.zero(base, size) }
+    }
+
+    unsafe fn discard(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Discard, base.addr().get(), size)?;
+        // SAFETY: the caller's range is in a reservation of the inner platform, and the caller
+        // keeps to the duties of this method.
+        unsafe { self.inner.discard(base, size) }
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

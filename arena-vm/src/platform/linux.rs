@@ -16,6 +16,7 @@ use super::touch::touch;
 use super::userfault::{self, Pages};
 use super::{
     Platform, PlatformError, Watch, control_groups, file_mapping, futex, huge_pages, mappings, nodes, smaps,
+    zeroing,
 };
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
@@ -198,6 +199,16 @@ unsafe impl Platform for Linux {
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is pages of a reservation, which nothing uses any more.
         unsafe { map_without_access("decommit", base.as_ptr(), size) }.map(drop)
+    }
+
+    unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the range is committed pages of a reservation, which nothing else uses.
+        unsafe { zeroing::zero(base, size, self.page_size) }
+    }
+
+    unsafe fn discard(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        // SAFETY: the range is committed pages of a reservation, whose contents are not needed.
+        unsafe { zeroing::discard("discard", base, size) }
     }
 
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {

@@ -168,6 +168,20 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         Ok(())
     }
 
+    unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_committed(base, size);
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.zero(base, size) }
+    }
+
+    unsafe fn discard(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        self.assert_committed(base, size);
+        let locked = self.pages(base, size).any(|page| self.books().locked.contains(&page));
+        assert!(!locked && !self.is_huge(base, size), "pages that are paid for keep their memory");
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.discard(base, size) }
+    }
+
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         self.assert_committed(base, size);
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.

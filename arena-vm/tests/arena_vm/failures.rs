@@ -126,6 +126,8 @@ fn every_call_may_fail_every_time() {
                     Call::NoInherit => index == 2,
                     // `merge` and the watch of writes have tests of their own.
                     Call::Collapse | Call::OpenWatch | Call::Watch | Call::TakeWritten => false,
+                    // So have contents (`contents`).
+                    Call::Zero | Call::Discard => false,
                     // As have explicit huge pages and nodes (`chosen_memory`).
                     Call::MapHugePages | Call::FillHugePages | Call::EmptyHugePages => false,
                     Call::MemoryNodes | Call::Place | Call::Locate | Call::PageSizes => false,

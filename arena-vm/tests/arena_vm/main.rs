@@ -8,6 +8,7 @@ mod barrier;
 mod child;
 mod chosen_memory;
 mod common;
+mod contents;
 mod failures;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux;

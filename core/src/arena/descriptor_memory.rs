@@ -54,6 +54,8 @@ pub struct DescriptorMemory {
     free: [FreeList; SIZES],
     /// What is left of the block that was supplied last: a multiple of 64 bytes.
     rest: Option<Block>,
+    /// Whether all bytes of that are zero.
+    rest_is_zero: bool,
     supplied: usize,
     in_use: usize,
 }
@@ -78,7 +80,7 @@ impl DescriptorMemory {
     /// Has no memory yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { free: [None; SIZES], rest: None, supplied: 0, in_use: 0 }
+        Self { free: [None; SIZES], rest: None, rest_is_zero: false, supplied: 0, in_use: 0 }
     }
 
     /// The bytes that a descriptor of `layout` takes. An aligned block of this size is the least
@@ -112,6 +114,36 @@ impl DescriptorMemory {
         Ok(descriptor)
     }
 
+    /// As [`DescriptorMemory::alloc`]; all bytes of the descriptor are zero. Nothing is written to memory that
+    /// [was zero](DescriptorMemory::supply_zeroed).
+    ///
+    /// # Errors
+    /// Those of [`DescriptorMemory::size`].
+    pub fn alloc_zeroed(&mut self, layout: Layout) -> Result<Option<NonNull<u8>>> {
+        let size = Self::size(layout)?;
+        let freed = self.pop(size);
+        let is_zero = freed.is_none() && self.rest_is_zero;
+        let descriptor = freed.or_else(|| self.cut(size));
+        if let Some(descriptor) = descriptor {
+            self.in_use += size;
+            if !is_zero {
+                // SAFETY: memory of this value with room for the descriptor, which nothing uses.
+                unsafe { descriptor.write_bytes(0, size) };
+            }
+        }
+        Ok(descriptor)
+    }
+
+    /// As [`DescriptorMemory::supply`], for a block whose bytes are all zero.
+    ///
+    /// # Safety
+    /// - As [`DescriptorMemory::supply`]. All bytes of the block are zero.
+    pub unsafe fn supply_zeroed(&mut self, block: Block) {
+        // SAFETY: nothing else uses the block (the caller's promise).
+        unsafe { self.supply(block) };
+        self.rest_is_zero = true;
+    }
+
     /// Adds a block to cut descriptors from. At either end, bytes that do not fill a step of 64
     /// are left unused.
     ///
@@ -131,6 +163,7 @@ impl DescriptorMemory {
         }
         self.supplied += steps.size();
         self.rest = Some(steps);
+        self.rest_is_zero = false;
     }
 
     /// Frees the memory of a descriptor.
@@ -256,6 +289,40 @@ impl DescriptorMemory {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
+
+    /// Descriptors that are asked for as zero are zero, and nothing is written to those that were never used.
+    #[test]
+    fn zeroed_descriptors_are_zero() {
+        #[repr(align(64))]
+        struct Memory([u8; 512]);
+        let layout = Layout::new::<[u64; 16]>();
+        let is_zero = |descriptor: NonNull<u8>| {
+            // SAFETY: a descriptor of that many bytes, of an array that is written.
+            unsafe { core::slice::from_raw_parts(descriptor.as_ptr(), layout.size()) }
+                .iter()
+                .all(|&byte| byte == 0)
+        };
+        // What is supplied as zero is believed to be: the second round shows that nothing was written.
+        for (content, believed) in [(0, true), (0xa5, true), (0xa5, false)] {
+            let mut array = Memory([content; 512]);
+            let mut memory = DescriptorMemory::new();
+            // SAFETY: the array, which nothing else uses and which outlives `memory`. In the second round it is not zero.
+            unsafe {
+                let block = Block::new(NonNull::from(&mut array.0).cast::<u8>(), 512);
+                if believed { memory.supply_zeroed(block) } else { memory.supply(block) }
+            }
+            let fresh = memory.alloc_zeroed(layout).unwrap().unwrap();
+            assert_eq!(is_zero(fresh), content == 0 || !believed);
+            // SAFETY: a descriptor of this layout, written and freed once.
+            unsafe {
+                fresh.write_bytes(0xa5, layout.size());
+                memory.free(fresh, layout);
+            }
+            let again = memory.alloc_zeroed(layout).unwrap().unwrap();
+            assert!(again == fresh && is_zero(again));
+            assert_eq!(memory.in_use(), 128);
+        }
+    }
 
     #[test]
     fn checks_name_the_rule_that_was_broken() {

@@ -45,13 +45,15 @@ pub struct ArenaSizes {
 ///   below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING).
 /// - [`Arena::range`] never changes and covers every block of tracts;
 ///   [`Arena::grain`] never changes.
-/// - Memory from [`Arena::alloc_descriptor`] is valid for reads and writes of its layout and
-///   aligned for it, and nothing else uses it until it is freed. Moving the arena value does not
+/// - Memory from [`Arena::alloc_descriptor`] and [`Arena::alloc_zeroed_descriptor`] is valid for reads and writes of its
+///   layout and aligned for it, that from the latter is zero, and nothing else uses it until it is freed. Moving the arena value does not
 ///   move it.
 /// - [`Arena::segment_base`] returns the base of a block that was passed to [`Arena::join_tracts`] by
 ///   that pool, no part of which was freed since, and in which the address lies.
 /// - If the type is `Clone`, a clone is the same arena, as a shared reference is: what one of them allocated, joined or
 ///   registered, the others free, find and dismiss. Memory stays valid until the last of them is dropped.
+/// - After [`Arena::zero`] all bytes of the block are zero, and after [`Arena::discard`] those of the range that it
+///   returns, which is part of the one that was passed. Both change no other byte.
 /// - [`Arena::next_tracts`] returns only tracts that are allocated to the pool, and
 ///   [`Arena::pool_of`] returns the pool that a tract is allocated to.
 pub unsafe trait Arena: Check + Describe + Sync {
@@ -123,10 +125,21 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// for a descriptor that is larger or more aligned than the arena's descriptors can be.
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>>;
 
+    /// As [`Arena::alloc_descriptor`]; all bytes of the memory are zero. The default writes them.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    fn alloc_zeroed_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let descriptor = self.alloc_descriptor(layout)?;
+        // SAFETY: memory for the layout, which nothing uses yet.
+        unsafe { descriptor.write_bytes(0, layout.size()) };
+        Ok(descriptor)
+    }
+
     /// Frees the memory of a descriptor.
     ///
     /// # Safety
-    /// - `descriptor` came from [`Arena::alloc_descriptor`] of this arena with this `layout`, is
+    /// - `descriptor` came from [`Arena::alloc_descriptor`] or [`Arena::alloc_zeroed_descriptor`] of this arena with this `layout`, is
     ///   freed once, and nothing uses it any more.
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout);
 
@@ -153,6 +166,27 @@ pub unsafe trait Arena: Check + Describe + Sync {
 
     /// Whether growth is forbidden.
     fn is_frozen(&self) -> bool;
+
+    /// Makes all bytes of a block zero, in the way that is cheapest: an arena that can do so leaves pages without memory that
+    /// have none. The default writes.
+    ///
+    /// # Safety
+    /// - `block` lies in tracts of one pool. Nothing else uses it meanwhile.
+    unsafe fn zero(&self, block: Block) {
+        // SAFETY: a block is valid for writes, and nothing else uses this one.
+        unsafe { block.base().write_bytes(0, block.size()) };
+    }
+
+    /// Returns the memory of whole pages of a range to the system, whose contents are lost. They stay committed, and get
+    /// memory again when they are touched. Returns the part for which this was done, which reads as zero; by default
+    /// none. This is for front ends that move large objects: they return what they have copied.
+    ///
+    /// # Safety
+    /// - `range` lies in tracts of one pool. Nothing else uses it meanwhile, and its contents are not needed.
+    unsafe fn discard(&self, range: AddrRange) -> Option<AddrRange> {
+        let _ = range;
+        None
+    }
 
     /// Returns spare memory to the system, and returns the number of bytes. Does nothing if the
     /// arena is frozen. The default does nothing.

@@ -69,6 +69,10 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         (**self).alloc_descriptor(layout)
     }
 
+    fn alloc_zeroed_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        (**self).alloc_zeroed_descriptor(layout)
+    }
+
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller promises that the descriptor came from this arena with this layout, is
         // freed once, and that nothing uses it any more.
@@ -97,6 +101,17 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
 
     fn is_frozen(&self) -> bool {
         (**self).is_frozen()
+    }
+
+    unsafe fn zero(&self, block: Block) {
+        // SAFETY: the caller promises a block in tracts of one pool of this arena, which nothing else uses.
+        unsafe { (**self).zero(block) }
+    }
+
+    unsafe fn discard(&self, range: AddrRange) -> Option<AddrRange> {
+        // SAFETY: the caller promises a range in tracts of one pool of this arena, which nothing else uses, and whose
+        // contents are not needed.
+        unsafe { (**self).discard(range) }
     }
 
     fn trim(&self) -> usize {

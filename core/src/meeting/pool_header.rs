@@ -157,6 +157,15 @@ impl<A: Arena> PoolHeader<A> {
         self.arena.alloc_descriptor(layout)
     }
 
+    /// As [`alloc_descriptor`](PoolHeader::alloc_descriptor); all bytes are zero.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_descriptor`].
+    pub fn alloc_zeroed_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
+        aver_whole(self);
+        self.arena.alloc_zeroed_descriptor(layout)
+    }
+
     /// Trips every allocation point of the pool: each takes its slow path at its next reserve. Any
     /// thread or handler may call this. It takes no lock, and may miss a point that is being
     /// created.

@@ -3,6 +3,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use crate::meeting::arena::Arena;
+use crate::meeting::block::Block;
 use crate::meeting::magazine::Magazine;
 use crate::words::error::Result;
 
@@ -22,6 +24,9 @@ use crate::words::error::Result;
 /// - If [`Store::resize_room`] returns a pointer, the same holds, except that the object has only the layout `to` from
 ///   then on.
 /// - What [`Store::alloc_many`] adds to a magazine is as if from [`Store::alloc`], and it takes nothing out.
+/// - Memory from [`Store::alloc_zeroed`] is as if from [`Store::alloc`], and is zero; [`Store::zero`] makes all the bytes
+///   zero that it is passed, and changes no others.
+/// - If [`Store::arena`] returns an arena, all objects lie in tracts of pools in it.
 /// - A store that is `Sync` may be asked by any thread, whichever thread allocated the object.
 #[diagnostic::on_unimplemented(
     note = "only manual pools and their caches do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
@@ -45,6 +50,42 @@ pub unsafe trait Store {
     fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
         let _ = type_name;
         self.alloc(layout)
+    }
+
+    /// Allocates `layout` as [`alloc`](Store::alloc) does; all of its bytes are zero. Large objects take no memory of the
+    /// system for pages that had none, if the arena can do that.
+    ///
+    /// # Errors
+    /// Those of [`alloc`](Store::alloc).
+    #[inline]
+    fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let object = self.alloc(layout)?;
+        // SAFETY: the bytes of a new object, which nothing else uses.
+        unsafe { self.zero(object, layout.size()) };
+        Ok(object)
+    }
+
+    /// Makes bytes of an object zero, in the way that is cheapest.
+    ///
+    /// # Safety
+    /// - `bytes` is valid for reads and writes of `size` bytes, all of them in one object of this store. Nothing else uses
+    ///   them meanwhile.
+    #[inline]
+    unsafe fn zero(&self, bytes: NonNull<u8>, size: usize) {
+        match self.arena() {
+            // SAFETY: bytes of an object, which lies in tracts of a pool of this arena; they are valid for writes, and
+            // nothing else uses them.
+            Some(arena) => unsafe { arena.zero(Block::new(bytes, size)) },
+            // SAFETY: valid for writes, and used by nothing else.
+            None => unsafe { bytes.write_bytes(0, size) },
+        }
+    }
+
+    /// The arena that all objects of the store lie in, for what only it can do to their memory
+    /// ([`Arena::zero`], [`Arena::discard`]). By default the store does not say.
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        None
     }
 
     /// Adds objects of `layout` to a magazine, as if by [`alloc`](Store::alloc): as many as it has room for, or fewer.

@@ -3,7 +3,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{ManualPool, Result, Store};
+use tripoint_core::{Arena, ManualPool, Result, Store};
 
 use super::depot::Depot;
 
@@ -46,5 +46,10 @@ unsafe impl<P: ManualPool> Store for Depot<'_, P> {
             // SAFETY: as above.
             None => unsafe { self.pool().resize_room(object, from, to) },
         }
+    }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Store::arena(self.pool())
     }
 }

@@ -285,6 +285,11 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
         // SAFETY: the caller's object is a unit of the pool, with this layout, and is not freed.
         unsafe { self.pool.resize(object, from, to) }
     }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        Store::arena(self.pool)
+    }
 }
 
 impl<A: Arena, U: Unit, L: LockKind> Drop for MfsCache<'_, A, U, L> {

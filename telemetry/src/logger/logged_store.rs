@@ -5,7 +5,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Addr, Event, EventHook, PoolClass, PoolId, Result, Store};
+use tripoint_core::{Addr, Arena, Event, EventHook, PoolClass, PoolId, Result, Store};
 use tripoint_stack::Site;
 
 /// A [`Store`] in front of another one, a pool or a cache, which reports what is allocated and freed
@@ -135,6 +135,11 @@ unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S
             self.report(Event::Alloc { pool, object, size, align, type_name: None });
         }
         Some(object)
+    }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        self.store.arena()
     }
 }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Addr, Lock, PoolClass, PoolId, Result, Store};
+use tripoint_core::{Addr, Arena, Lock, PoolClass, PoolId, Result, Store};
 
 use crate::live::live_samples::LiveSamples;
 use crate::live::remember::Remember;
@@ -224,6 +224,11 @@ unsafe impl<S: Store, F: Fn(SampledObject), L: Countdown, M: Remember> Store
             self.report(object, sample, None);
         }
         Some(object)
+    }
+
+    #[inline(always)]
+    fn arena(&self) -> Option<&dyn Arena> {
+        self.store.arena()
     }
 }
 
