@@ -7,6 +7,8 @@ use core::ptr::{self, NonNull};
 use allocator_api2::alloc::{AllocError, Allocator};
 use tripoint_core::Store;
 
+use crate::moving::move_bytes;
+
 /// A [`Store`] as the allocator of collections: a manual pool, a cache, or a store in front of either that samples
 /// or logs what is allocated. It is a borrow of the store, and as cheap to copy.
 ///
@@ -68,9 +70,9 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
             }
         }
         let moved = self.allocate(to)?;
-        // SAFETY: both blocks have at least as many bytes. The new one is in use by nothing else, so
-        // they do not overlap.
-        unsafe { block.copy_to_nonoverlapping(moved.cast(), from.size().min(to.size())) };
+        // SAFETY: both blocks have at least as many bytes, and lie in the store if that is not zero. The new one is in use by
+        // nothing else, so they do not overlap. The old one is freed below.
+        unsafe { move_bytes(self.store, block, moved.cast(), from.size().min(to.size())) };
         // SAFETY: the block is allocated by this allocator with a layout that `from` fits, and is not
         // used any more.
         unsafe { self.deallocate(block, from) };
@@ -112,6 +114,15 @@ unsafe impl<S: Store> Allocator for PoolAllocator<'_, S> {
     }
 
     #[inline]
+    fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
+        let block = match layout.size() {
+            0 => dangling(layout),
+            _ => self.store.alloc_zeroed(layout).map_err(|_| AllocError)?,
+        };
+        Ok(NonNull::slice_from_raw_parts(block, layout.size()))
+    }
+
+    #[inline]
     unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
         if layout.size() != 0 {
             // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
@@ -136,9 +147,12 @@ unsafe impl<S: Store> Allocator for PoolAllocator<'_, S> {
     ) -> Result<NonNull<[u8]>, AllocError> {
         // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
         let grown = unsafe { self.resize(block, from, to) }?;
-        // SAFETY: the block has `to.size()` bytes, and the caller promises that `from.size()` is not
-        // larger. So both the start and the length are inside it.
-        unsafe { grown.cast::<u8>().add(from.size()).write_bytes(0, to.size() - from.size()) };
+        let added = to.size().saturating_sub(from.size());
+        if added != 0 {
+            // SAFETY: the block has `to.size()` bytes, of which `from.size()` come before those that were added. It is an object
+            // of the store, because its size is not zero, and nothing else uses it.
+            unsafe { self.store.zero(grown.cast::<u8>().add(from.size()), added) };
+        }
         Ok(grown)
     }
 

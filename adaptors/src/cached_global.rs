@@ -11,6 +11,7 @@ use tripoint_pools::{CacheClass, CacheClasses, Depot};
 
 use crate::fork_gate::{Inside, watch_forks};
 use crate::global::without_unwinding;
+use crate::moving::{LARGE, move_bytes};
 use crate::thread_cache::ThreadCache;
 
 /// The most bytes of a class that a thread keeps, if it keeps more than four blocks.
@@ -177,7 +178,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
-    /// Allocates what no cache serves at once; null if that is refused. It takes the words of a layout instead of the layout,
+    /// Allocates what no cache serves at once, with all bytes zero if that is asked for; null if that is refused. It takes the words of a layout instead of the layout,
     /// and returns a pointer instead of a result, so that the fast path ends in a jump to here and saves no register. A panic
     /// in it ends the program (design/adaptors.md `.global.unwind`).
     ///
@@ -185,7 +186,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     /// - `size` and `align` are those of a layout.
     #[cold]
     #[inline(never)]
-    unsafe extern "C" fn alloc_slow(size: usize, align: usize) -> *mut u8 {
+    unsafe extern "C" fn alloc_slow<const ZEROED: bool>(size: usize, align: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
         let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
         let Ok(depot) = K::home().depot() else { return ptr::null_mut() };
@@ -195,7 +196,9 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
                 let _ = local.make(depot);
             }
             let _inside = Inside::enter();
-            local.with(|cache| cache.alloc(layout)).unwrap_or_else(|| depot.alloc(layout))
+            local
+                .with(|cache| alloc_in::<_, ZEROED>(cache, layout))
+                .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
         });
         object.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
@@ -226,8 +229,12 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     ///
     /// # Safety
     /// - `object` is allocated by this allocator with the layout `from`.
-    unsafe fn resize(object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
-        let depot = K::home().made()?;
+    unsafe fn resize(
+        depot: &Depot<'static, K::Pool>,
+        object: NonNull<u8>,
+        from: Layout,
+        to: Layout,
+    ) -> Option<NonNull<u8>> {
         match depot.classes().have_same_block(from, to) {
             Some(same) => same.then_some(object),
             None => {
@@ -256,8 +263,23 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
         match cached {
             Some(object) => object.as_ptr(),
             // SAFETY: the words of a layout.
-            None => unsafe { Self::alloc_slow(layout.size(), layout.align()) },
+            None => unsafe { Self::alloc_slow::<false>(layout.size(), layout.align()) },
         }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() > LARGEST {
+            // SAFETY: the words of a layout.
+            return unsafe { Self::alloc_slow::<true>(layout.size(), layout.align()) };
+        }
+        // SAFETY: the caller promises that the size is not zero.
+        let object = unsafe { self.alloc(layout) };
+        if !object.is_null() {
+            // SAFETY: a new object of that size, which nothing else uses.
+            unsafe { object.write_bytes(0, layout.size()) };
+        }
+        object
     }
 
     #[inline]
@@ -276,24 +298,33 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
         // SAFETY: the caller promises that the size, rounded up to the alignment, is at most
         // `isize::MAX`. The alignment is that of a layout.
         let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if let Some(object) = NonNull::new(object) {
-            // SAFETY: the caller allocated the object here with this layout.
-            if let Some(object) = without_unwinding(|| unsafe { Self::resize(object, layout, to) }) {
-                return object.as_ptr();
-            }
+        let (Some(depot), Some(object)) = (K::home().made(), NonNull::new(object)) else {
+            without_unwinding(|| aver!(false, "{object:?} is resized, which was never allocated"));
+            return ptr::null_mut();
+        };
+        // SAFETY: the caller allocated the object here with this layout.
+        if let Some(object) = without_unwinding(|| unsafe { Self::resize(depot, object, layout, to) }) {
+            return object.as_ptr();
         }
         // SAFETY: the caller promises that the size is not zero.
-        let moved = unsafe { self.alloc(to) };
-        if !moved.is_null() {
-            // SAFETY: both objects have at least as many bytes. The new one is in use by nothing else,
-            // so they do not overlap.
-            unsafe { object.copy_to_nonoverlapping(moved, size.min(layout.size())) };
-            // SAFETY: the caller allocated the object here with this layout, and does not use it any
-            // more now that it has moved.
-            unsafe { self.dealloc(object, layout) };
-        }
-        moved
+        let Some(moved) = NonNull::new(unsafe { self.alloc(to) }) else { return ptr::null_mut() };
+        let bytes = size.min(layout.size());
+        without_unwinding(|| {
+            let _inside = (bytes >= LARGE).then(Inside::enter);
+            // SAFETY: both objects are the pool's, and have at least as many bytes. The new one is in use by nothing else, so
+            // they do not overlap. The old one is freed below.
+            unsafe { move_bytes(depot, object, moved, bytes) };
+        });
+        // SAFETY: the caller allocated the object here with this layout, and does not use it any
+        // more now that it has moved.
+        unsafe { self.dealloc(object.as_ptr(), layout) };
+        moved.as_ptr()
     }
+}
+
+/// Allocates in a store, with all bytes zero if that is asked for.
+fn alloc_in<S: Store, const ZEROED: bool>(store: &S, layout: Layout) -> Result<NonNull<u8>> {
+    if ZEROED { store.alloc_zeroed(layout) } else { store.alloc(layout) }
 }
 
 /// Makes a static that is a [`CachedGlobalPool`]: the type is that of the pool, and the value is the function that makes it.

@@ -7,6 +7,8 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::Once;
 use tripoint_core::{ManualPool, PoolClass, Result, aver};
 
+use crate::moving::move_bytes;
+
 /// A pool for everything that a program allocates. It is made by a function, which is called
 /// at the first request.
 ///
@@ -109,6 +111,12 @@ unsafe impl<P: ManualPool + Send + Sync> GlobalAlloc for GlobalPool<P> {
     }
 
     #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let object = without_unwinding(|| self.pool().and_then(|pool| pool.alloc_zeroed(layout)));
+        object.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    #[inline]
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else {
             without_unwinding(|| aver!(false, "{object:?} is freed, which was never allocated"));
@@ -125,24 +133,24 @@ unsafe impl<P: ManualPool + Send + Sync> GlobalAlloc for GlobalPool<P> {
         // SAFETY: the caller promises that the size, rounded up to the alignment, is at most
         // `isize::MAX`. The alignment is that of a layout.
         let to = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) {
-            // SAFETY: memory of this allocator came from the pool's `alloc`, with this layout or resized to it
-            // in place, and is not freed.
-            let resized = without_unwinding(|| unsafe { pool.resize_room(object, layout, to) });
-            if let Some(object) = resized {
-                return object.as_ptr();
-            }
+        let (Some(pool), Some(object)) = (self.pool.get(), NonNull::new(object)) else {
+            without_unwinding(|| aver!(false, "{object:?} is resized, which was never allocated"));
+            return ptr::null_mut();
+        };
+        // SAFETY: memory of this allocator came from the pool's `alloc`, with this layout or resized to it
+        // in place, and is not freed.
+        let resized = without_unwinding(|| unsafe { pool.resize_room(object, layout, to) });
+        if let Some(object) = resized {
+            return object.as_ptr();
         }
         // SAFETY: the caller promises that the size is not zero.
-        let moved = unsafe { self.alloc(to) };
-        if !moved.is_null() {
-            // SAFETY: both objects have at least as many bytes. The new one is in use by nothing else,
-            // so they do not overlap.
-            unsafe { object.copy_to_nonoverlapping(moved, size.min(layout.size())) };
-            // SAFETY: the caller allocated the object here with this layout, and does not use it any
-            // more now that it has moved.
-            unsafe { self.dealloc(object, layout) };
-        }
-        moved
+        let Some(moved) = NonNull::new(unsafe { self.alloc(to) }) else { return ptr::null_mut() };
+        // SAFETY: both objects are the pool's, and have at least as many bytes. The new one is in use by nothing else, so they
+        // do not overlap. The old one is freed below.
+        without_unwinding(|| unsafe { move_bytes(pool, object, moved, size.min(layout.size())) });
+        // SAFETY: the caller allocated the object here with this layout, and does not use it any
+        // more now that it has moved.
+        unsafe { self.dealloc(object.as_ptr(), layout) };
+        moved.as_ptr()
     }
 }

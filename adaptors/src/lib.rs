@@ -125,6 +125,7 @@ pub mod design;
 #[cfg(feature = "std")]
 mod fork_gate;
 mod global;
+mod moving;
 #[cfg(feature = "std")]
 mod thread_cache;
 

@@ -1,0 +1,63 @@
+//! Large blocks of a whole program have only the memory that they need (design/adaptors.md `.allocator.zero`,
+//! `.allocator.move`). One test, because what a process has is measured.
+#![cfg(all(target_os = "linux", not(miri)))]
+
+use core::alloc::{GlobalAlloc, Layout};
+
+use tripoint_adaptors::cached_global_pool;
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_pools::{Tlsf, TlsfOptions};
+
+cached_global_pool! {
+    static GLOBAL: Tlsf<ArenaVm> =
+        || Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default());
+}
+
+/// The memory that the process has, in bytes.
+fn resident() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+fn layout(size: usize) -> Layout {
+    Layout::from_size_align(size, 8).unwrap()
+}
+
+#[test]
+fn large_blocks_have_only_the_memory_that_they_need() {
+    let before = resident();
+    let size = if usize::BITS == 64 { 1 << 30 } else { 128 << 20 };
+    // SAFETY: the layout has a size.
+    let zeros = unsafe { GLOBAL.alloc_zeroed(layout(size)) };
+    assert!(!zeros.is_null());
+    let grown = resident() - before;
+    assert!(grown < 2 << 20, "{grown} bytes for {size} zeros that were never written");
+    // SAFETY: a live object of that size.
+    unsafe { assert_eq!((zeros.add(size / 2).read(), zeros.add(size - 1).read()), (0, 0)) };
+    // SAFETY: allocated above, freed once.
+    unsafe { GLOBAL.dealloc(zeros, layout(size)) };
+
+    // An object that moves leaves no memory behind.
+    let (small, large) = (64 << 20, 200 << 20);
+    // SAFETY: the layouts have sizes; the second object keeps the first from growing in place.
+    let (object, behind) = unsafe { (GLOBAL.alloc(layout(small)), GLOBAL.alloc(layout(1 << 20))) };
+    for offset in (0..small).step_by(4096) {
+        // SAFETY: a byte of the object.
+        unsafe { object.add(offset).write((offset >> 12) as u8) };
+    }
+    let before = resident();
+    // SAFETY: allocated above with this layout.
+    let moved = unsafe { GLOBAL.realloc(object, layout(small), large) };
+    assert!(!moved.is_null() && moved != object);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 4 << 20, "{grown} bytes stayed behind");
+    for offset in (0..small).step_by(4096) {
+        // SAFETY: a byte of the object.
+        assert_eq!(unsafe { moved.add(offset).read() }, (offset >> 12) as u8);
+    }
+    // SAFETY: allocated above, freed once each.
+    unsafe {
+        GLOBAL.dealloc(moved, layout(large));
+        GLOBAL.dealloc(behind, layout(1 << 20));
+    }
+}
