@@ -36,12 +36,7 @@ pub(super) struct Stored<'s, S>(pub(super) &'s S);
 unsafe impl<S: Store> Memory for Stored<'_, S> {
     #[inline]
     fn alloc(&self, layout: Layout, zeroed: bool) -> Option<NonNull<u8>> {
-        let block = self.0.alloc(layout).ok()?;
-        if zeroed {
-            // SAFETY: the block has that many bytes.
-            unsafe { block.write_bytes(0, layout.size()) };
-        }
-        Some(block)
+        if zeroed { self.0.alloc_zeroed(layout) } else { self.0.alloc(layout) }.ok()
     }
 
     #[inline]
