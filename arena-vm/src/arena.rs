@@ -1,6 +1,6 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
-//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `warm`, `written`,
+//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `parts`, `warm`, `written`,
 //! `contents` and `page_report`.
 
 mod contents;
@@ -8,6 +8,7 @@ mod growth;
 mod guard;
 mod mappings;
 mod page_report;
+mod parts;
 mod spare;
 mod state;
 mod supply;
@@ -21,7 +22,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, DescriptorMemory, Ordering, Signature, TractTable, Update,
+    AtomicBool, AtomicU32, AtomicUsize, DescriptorMemory, Ordering, PartMemory, Signature, TractTable, Update,
     refuse_arena_pool, yield_by,
 };
 use tripoint_core::{
@@ -88,6 +89,7 @@ impl<P: Platform> ArenaVm<P> {
             table_size: AtomicUsize::new(0),
             table: Lock::new(TractTable::new(regions.grains)),
             descriptors: Lock::new(Descriptors::new()),
+            parts: Lock::new(PartMemory::new(grain.get())),
             budget: Budget::new(options.commit_limit),
             frozen: AtomicBool::new(false),
             last_serial: AtomicU32::new(PoolId::ARENA.get()),
@@ -150,15 +152,6 @@ impl<P: Platform> ArenaVm<P> {
         self.reservation.size()
     }
 
-    /// The grain that `addr` lies in; `None` outside of all grains.
-    #[inline]
-    fn grain_of(&self, addr: Addr) -> Option<u32> {
-        if !self.range.contains(addr) {
-            return None;
-        }
-        self.regions.grain_at(addr.get() - self.range.base().get())
-    }
-
     /// The number of grains that `size` bytes take.
     fn grains_for(&self, size: usize) -> Result<u32> {
         if size == 0 || isize::try_from(size).is_err() {
@@ -193,8 +186,21 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     unsafe fn unregister(&self, pool: PoolId) {
-        for (index, count) in TractTable::pieces_of(self.entries_in_use(), pool) {
-            self.table.lock().give_spare(self.entries(), index, count);
+        self.free_parts(pool);
+        // SAFETY: the caller promises that the pool is registered, is dismissed once, and that nothing uses its memory
+        // any more. Its parts were just freed, and all tracts lie in the range.
+        unsafe { self.unregister_within(pool, self.range) }
+    }
+
+    unsafe fn unregister_within(&self, pool: PoolId, within: AddrRange) {
+        if within.is_empty() {
+            return;
+        }
+        let grains = self.grains_in(within);
+        let entries = self.entries_in_use();
+        let entries = entries.get(grains.start as usize..entries.len().min(grains.end as usize));
+        for (index, count) in TractTable::pieces_of(entries.unwrap_or_default(), pool) {
+            self.table.lock().give_spare(self.entries(), grains.start + index, count);
         }
         self.keep_share();
     }
@@ -206,6 +212,24 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
         // SAFETY: the table assigned the grains to this pool. They were spare, and so committed,
         // or void, and `grow` committed them.
         Ok(unsafe { self.block(index, count) })
+    }
+
+    fn alloc_part(&self, size: usize, pool: PoolId) -> Result<Block> {
+        refuse_arena_pool(pool)?;
+        self.take_part(size, pool)
+    }
+
+    unsafe fn free_part(&self, part: Block, pool: PoolId) {
+        let owned = self.part_at(part.range().base());
+        if !aver!(owned == Some((pool, part.range())), "{pool:?} frees {part:?}, and owned is {owned:?}") {
+            return;
+        }
+        // SAFETY: a part of the pool. The caller promises that it was not freed since, and that nothing uses it.
+        unsafe { self.parts.lock().free(part) };
+    }
+
+    fn part_of(&self, addr: Addr) -> Option<(PoolId, AddrRange)> {
+        self.part_at(addr)
     }
 
     unsafe fn free_tracts(&self, block: Block, pool: PoolId) {
@@ -224,12 +248,12 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn next_tracts(&self, pool: PoolId, from: Addr) -> Option<Block> {
-        let base = self.range.base().get() + self.regions.grains_offset;
-        let from = self.grain_of(from.max(Addr::new(base)))?;
-        let (index, count) = TractTable::next_owned(self.entries_in_use(), from, pool)?;
+        let from = from.max(self.base_of(0));
+        let owned = TractTable::next_owned(self.entries_in_use(), self.grain_of(from)?, pool);
         // SAFETY: the table says that the pool owns these grains. A grain gets an owner only after
         // it was committed (`grow`), and is decommitted only after the owner freed it.
-        Some(unsafe { self.block(index, count) })
+        let tracts = owned.map(|(index, count)| unsafe { self.block(index, count) });
+        self.parts_before(pool, from, owned.map_or(u32::MAX, |(index, _)| index), tracts).or(tracts)
     }
 
     unsafe fn join_tracts(&self, block: Block, pool: PoolId) {
@@ -248,8 +272,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     #[inline]
     fn segment_base(&self, addr: Addr) -> Option<(PoolId, Addr)> {
         let (pool, first) = TractTable::first_joined(self.entries(), self.grain_of(addr)?)?;
-        let grains = self.range.base().get() + self.regions.grains_offset;
-        Some((pool, Addr::new(grains + self.regions.bytes(first))))
+        Some((pool, self.base_of(first)))
     }
 
     fn alloc_descriptor(&self, layout: Layout) -> Result<NonNull<u8>> {
@@ -268,7 +291,11 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn pool_of(&self, addr: Addr) -> Option<PoolId> {
-        TractTable::owner_of(self.entries(), self.grain_of(addr)?)
+        let index = self.grain_of(addr)?;
+        match TractTable::owner_of(self.entries(), index)? {
+            PoolId::ARENA => self.owner_in_grain(index, addr),
+            pool => Some(pool),
+        }
     }
 
     fn sizes(&self) -> ArenaSizes {
@@ -280,7 +307,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
             committed_high_water: self.budget.high_water(),
             spare: self.regions.bytes(spare),
             commit_limit: self.budget.limit(),
-            own: table + self.descriptors.lock().size(),
+            own: table + self.descriptors.lock().size() + self.parts.lock().unused(),
         }
     }
 
@@ -357,6 +384,7 @@ impl<P: Platform> Check for ArenaVm<P> {
             let table = self.table.lock();
             table.check(self.entries(), level)?;
             self.descriptors.lock().memory.check(level)?;
+            self.parts.lock().check(level)?;
         }
         Ok(())
     }

@@ -18,12 +18,19 @@ pub(crate) struct Budget {
     promised: AtomicUsize,
     committed: AtomicUsize,
     high_water: AtomicUsize,
+    regained: AtomicUsize,
 }
 
 impl Budget {
     pub(crate) fn new(limit: usize) -> Self {
         let zero = || AtomicUsize::new(0);
-        Self { limit: AtomicUsize::new(limit), promised: zero(), committed: zero(), high_water: zero() }
+        Self {
+            limit: AtomicUsize::new(limit),
+            promised: zero(),
+            committed: zero(),
+            high_water: zero(),
+            regained: zero(),
+        }
     }
 
     /// Promises `size` bytes.
@@ -79,6 +86,11 @@ impl Budget {
         self.committed.load(Ordering::Acquire)
     }
 
+    /// The bytes that were committed below the high water: as many as had been decommitted before.
+    pub(crate) fn regained(&self) -> usize {
+        self.regained.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn high_water(&self) -> usize {
         self.high_water.load(Ordering::Acquire)
     }
@@ -99,7 +111,10 @@ impl Promise<'_> {
         aver!(size <= self.size, "{size} bytes are kept of a promise of {}", self.size);
         self.size = self.size.saturating_sub(size);
         let committed = self.budget.committed.fetch_add(size, Ordering::AcqRel) + size;
-        self.budget.high_water.fetch_max(committed, Ordering::AcqRel);
+        let high_water = self.budget.high_water.fetch_max(committed, Ordering::AcqRel);
+        self.budget
+            .regained
+            .fetch_add(size.saturating_sub(committed.saturating_sub(high_water)), Ordering::Relaxed);
     }
 }
 

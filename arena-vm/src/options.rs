@@ -79,7 +79,9 @@ pub struct ArenaVmOptions {
     pub commit_limit: usize,
     /// How much of the committed memory may be spare before it is decommitted, in percent;
     /// by default 25. Up to 1 MiB, or four grains if that is more, may be spare whatever the
-    /// share, except that with 0 nothing is kept.
+    /// share, except that with 0 nothing is kept. That rises by as much as was decommitted and had to be committed
+    /// again, up to 32 MiB more: a pool that is made, filled and dropped in a loop calls the system only at first.
+    /// A burst that happens once is decommitted.
     ///
     /// A growth commits so much of what is committed ahead of need, but at most a quarter of it and 16 MiB, so that a
     /// program that grows makes few calls of the system. It takes no memory until it is touched, and nothing is committed

@@ -3,4 +3,5 @@
 
 pub(crate) mod client_arena;
 pub(crate) mod descriptor_memory;
+pub(crate) mod part_memory;
 pub(crate) mod tract_table;

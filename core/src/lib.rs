@@ -70,7 +70,7 @@ mod objects;
 
 pub use arena::client_arena::{ClientArena, ClientArenaOptions};
 pub use meeting::allocation_sampler::AllocationSampler;
-pub use meeting::arena::{Arena, ArenaSizes};
+pub use meeting::arena::{Arena, ArenaSizes, PART_ALIGN, PART_SIZE_MAX};
 pub use meeting::barrier::{BarrierPair, SingleCore, SymmetricFence};
 pub use meeting::block::Block;
 pub use meeting::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
@@ -110,6 +110,7 @@ pub use words::step_time::StepTime;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
+    pub use crate::arena::part_memory::{PartMemory, SharedGrain};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
     pub use crate::meeting::allocation_sampler::AllocationCountdown;
     pub use crate::meeting::pool_header::registry_of;

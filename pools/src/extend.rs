@@ -1,7 +1,11 @@
 //! Extending a pool.
 
 use tripoint_core::internal::aver_whole;
-use tripoint_core::{AddrRange, Align, Arena, Block, Error, PoolHeader, Result, aver};
+use tripoint_core::{
+    AddrRange, Align, Arena, Block, Error, PART_ALIGN, PART_SIZE_MAX, PoolHeader, Result, aver,
+};
+
+use crate::link::LinkKey;
 
 /// New tracts, and the part of them that was asked for.
 #[derive(Debug)]
@@ -36,6 +40,20 @@ pub(crate) fn extend_for<A: Arena>(
     let size = max.min(extent.range().limit().get() - base.get());
     let wanted = AddrRange::with_size(base, size).ok_or(Error::Limit)?;
     Ok(Extension { extent, wanted })
+}
+
+/// The units that a pool begins with room for.
+const FIRST_UNITS: usize = 8;
+
+/// Gets a part of a grain for a pool of units that has less than the largest part: at first for a few units, and then
+/// for three times what it has. `None` if that is larger than a part or if the arena has none. With the feature
+/// `hardening` there is none: free parts have links of the arena in them (design/hardening.md `.mfs`).
+pub(crate) fn extend_small<A: Arena>(header: &PoolHeader<A>, unit: usize, align: usize) -> Option<Block> {
+    let (first, total) = (unit.checked_mul(FIRST_UNITS)?, header.total());
+    if LinkKey::CHECKS || first > PART_SIZE_MAX || align > PART_ALIGN || total >= PART_SIZE_MAX {
+        return None;
+    }
+    header.extend_part(first.max(3 * total).min(PART_SIZE_MAX)).ok()
 }
 
 /// Gets tracts of `extend_by` bytes, or, if those cannot be had, of the

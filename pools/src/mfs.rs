@@ -15,7 +15,7 @@ use tripoint_core::{
     line,
 };
 
-use crate::extend::extend;
+use crate::extend::{extend, extend_small};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 use crate::resize::resize_in_place;
@@ -43,12 +43,19 @@ use return_stack::{BATCH, ReturnStack};
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
+/// By how much a pool extends itself by default.
+const EXTEND_BY: usize = 64 << 10;
+
 /// Options for an [`Mfs`]. Sizes are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MfsOptions {
     /// By how much the pool extends itself, unless a unit needs more or the arena
     /// has only a unit's worth. What makes no whole unit at the end of an extent
     /// is not used. Default: 64 KiB.
+    ///
+    /// If this is the default or less, a pool of units of at most 128 bytes begins smaller in an arena that shares grains
+    /// between pools, as a VM arena does: with room for eight units, in steps of 256 bytes, and then up to 1 KiB more.
+    /// With the feature `hardening` it does not. Set more if the pool is known to grow: then it begins with as much.
     pub extend_by: usize,
     /// The most that one fill takes, in whole units, and at least one. Default:
     /// 64 KiB.
@@ -57,7 +64,7 @@ pub struct MfsOptions {
 
 impl Default for MfsOptions {
     fn default() -> Self {
-        Self { extend_by: 64 << 10, fill_size: 64 << 10 }
+        Self { extend_by: EXTEND_BY, fill_size: 64 << 10 }
     }
 }
 
@@ -197,13 +204,25 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         units.list().ensure_sound()?;
         if units.is_empty() {
             drop(units);
-            let extent = extend(&self.header, self.extent_size(), self.options.extend_by)?;
-            // SAFETY: tracts that were just allocated for this pool, and are in no segment.
-            unsafe { self.header.arena().join_tracts(extent, self.header.id()) };
+            let extent = self.new_extent()?;
             units = self.units.lock()?;
             units.extend(extent, self.unit.size());
         }
         take(&mut units)
+    }
+
+    /// Gets a part of a grain while the pool is small, and otherwise tracts, which it makes a segment
+    /// (design/pool-mfs.md `.mfs.small`).
+    fn new_extent(&self) -> Result<Block> {
+        if self.options.extend_by <= EXTEND_BY
+            && let Some(part) = extend_small(&self.header, self.unit.size(), self.unit.align())
+        {
+            return Ok(part);
+        }
+        let extent = extend(&self.header, self.extent_size(), self.options.extend_by)?;
+        // SAFETY: tracts that were just allocated for this pool, and are in no segment.
+        unsafe { self.header.arena().join_tracts(extent, self.header.id()) };
+        Ok(extent)
     }
 
     /// Takes the unit freed last, or else one never used.

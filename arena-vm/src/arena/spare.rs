@@ -11,6 +11,10 @@ use crate::platform::Platform;
 const SPARE_FLOOR: usize = 1 << 20;
 const SPARE_FLOOR_GRAINS: u32 = 4;
 
+/// By how much the floor rises at most, in bytes, as memory is committed again that was decommitted
+/// ([design/arena-vm.md `.spare.again`](crate::design::arena_vm)).
+const SPARE_AGAIN: usize = 32 << 20;
+
 /// The bytes of spare memory to decommit so that what remains of `spare` is at
 /// most `percent` of what remains of `committed`.
 fn excess(spare: usize, committed: usize, percent: u8) -> usize {
@@ -53,14 +57,24 @@ impl<P: Platform> ArenaVm<P> {
         if self.options.keeps_spare() {
             return;
         }
-        let (spare, percent) = (self.spare_size(), self.options.spare_percent());
-        let floor = match percent {
-            0 => 0,
-            _ => SPARE_FLOOR.max(self.regions.bytes(SPARE_FLOOR_GRAINS)),
-        };
-        let excess = excess(spare, self.budget.committed(), percent).min(spare.saturating_sub(floor));
-        if excess > 0 {
+        let (spare, committed, percent) =
+            (self.spare_size(), self.budget.committed(), self.options.spare_percent());
+        let floor = self.spare_floor();
+        if spare > floor && excess(spare, committed, percent) > 0 {
+            // Down to half: then the next frees find room, and what is decommitted is in longer runs.
+            let excess = excess(spare, committed, percent / 2).min(spare - floor / 2);
             self.decommit_spare(self.grains_covering(excess));
+        }
+    }
+
+    /// The spare memory that is kept whatever the share, in bytes.
+    fn spare_floor(&self) -> usize {
+        match self.options.spare_percent() {
+            0 => 0,
+            _ => {
+                SPARE_FLOOR.max(self.regions.bytes(SPARE_FLOOR_GRAINS))
+                    + self.budget.regained().min(SPARE_AGAIN)
+            }
         }
     }
 

@@ -1,7 +1,11 @@
 //! What a VM arena consists of, and what all of its parts ask of it.
 
-use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering, Signature, Tract, TractTable};
-use tripoint_core::{AddrRange, ArenaCounts, Block, Event, Lock};
+use core::ops::Range;
+
+use tripoint_core::internal::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering, PartMemory, Signature, Tract, TractTable,
+};
+use tripoint_core::{Addr, AddrRange, ArenaCounts, Block, Event, Lock};
 
 use crate::budget::Budget;
 use crate::descriptors::Descriptors;
@@ -32,6 +36,7 @@ pub struct ArenaVm<P: Platform = Native> {
     pub(super) table_size: AtomicUsize,
     pub(super) table: Lock<TractTable>,
     pub(super) descriptors: Lock<Descriptors>,
+    pub(super) parts: Lock<PartMemory>,
     pub(super) budget: Budget,
     pub(super) frozen: AtomicBool,
     /// The serial number of the pool registered last.
@@ -67,6 +72,28 @@ impl<P: Platform> ArenaVm<P> {
         // SAFETY: the caller says that the grains are committed. They stay so until their owner
         // frees them, so they are valid for reads and writes until then.
         unsafe { Block::new(base, self.regions.bytes(count)) }
+    }
+
+    /// The grain that `addr` lies in; `None` outside of all grains.
+    #[inline]
+    pub(super) fn grain_of(&self, addr: Addr) -> Option<u32> {
+        if !self.range.contains(addr) {
+            return None;
+        }
+        self.regions.grain_at(addr.get() - self.range.base().get())
+    }
+
+    /// The address of grain `index`.
+    #[inline]
+    pub(super) fn base_of(&self, index: u32) -> Addr {
+        Addr::new(self.range.base().get() + self.regions.grain_offset(index))
+    }
+
+    /// The grains that a range reaches into.
+    pub(super) fn grains_in(&self, range: AddrRange) -> Range<u32> {
+        let last = range.limit().get().checked_sub(1).filter(|_| !range.is_empty());
+        let end = last.and_then(|last| self.grain_of(Addr::new(last))).map_or(0, |last| last + 1);
+        self.grain_of(range.base()).unwrap_or(0)..end
     }
 
     /// The number of grains that contain `size` bytes.

@@ -22,6 +22,7 @@ mod nodes_linux;
 mod old_kernel;
 mod options;
 mod oracle;
+mod parts;
 mod platform;
 mod prefault;
 mod pretended;

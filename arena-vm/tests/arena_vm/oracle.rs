@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
-use tripoint_core::{Arena, Block, Error, PoolId};
+use tripoint_core::{Addr, Align, Arena, Block, Error, PART_ALIGN, PART_SIZE_MAX, PoolId};
 use tripoint_oracle::cases;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
@@ -11,6 +11,7 @@ use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
 #[derive(Clone, Debug)]
 enum Step {
     Alloc { grains: usize, pool: usize },
+    AllocPart { size: usize, pool: usize },
     Free { which: usize },
     FreePart { which: usize, front: bool },
     Dismiss { pool: usize },
@@ -23,7 +24,8 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (1usize..12, 0usize..3).prop_map(|(grains, pool)| Step::Alloc { grains, pool }),
-        6 => any::<usize>().prop_map(|which| Step::Free { which }),
+        6 => (1usize..=PART_SIZE_MAX, 0usize..3).prop_map(|(size, pool)| Step::AllocPart { size, pool }),
+        8 => any::<usize>().prop_map(|which| Step::Free { which }),
         2 => any::<(usize, bool)>().prop_map(|(which, front)| Step::FreePart { which, front }),
         1 => (0usize..3).prop_map(|pool| Step::Dismiss { pool }),
         1 => Just(Step::Trim),
@@ -53,10 +55,7 @@ impl<A: Arena> Model<'_, A> {
         match self.arena.alloc_tracts(grains * GRAIN - 1, pool) {
             Ok(block) => {
                 assert_eq!(block.size(), grains * GRAIN);
-                assert!(self.out.iter().all(|(other, ..)| !other.range().overlaps(block.range())));
-                self.next_byte = self.next_byte.wrapping_add(1);
-                write(block, self.next_byte);
-                self.out.push((block, pool, self.next_byte));
+                self.take(block, pool);
             }
             Err(Error::Frozen) => assert!(self.arena.is_frozen()),
             Err(Error::CommitLimit) => {
@@ -68,6 +67,32 @@ impl<A: Arena> Model<'_, A> {
         }
     }
 
+    fn alloc_part(&mut self, size: usize, pool: PoolId, guard: bool) {
+        let before = self.arena.sizes();
+        match self.arena.alloc_part(size, pool) {
+            Ok(part) => {
+                assert!(!guard, "a part is followed by another and not by a guard");
+                assert_eq!(part.size(), size.next_multiple_of(PART_ALIGN));
+                assert!(part.range().base().is_aligned(Align::new(PART_ALIGN).unwrap()));
+                assert_eq!(self.arena.part_of(part.range().base()), Some((pool, part.range())));
+                self.take(part, pool);
+            }
+            Err(Error::Frozen) => assert!(self.arena.is_frozen()),
+            Err(Error::CommitLimit) => {
+                assert!(before.committed - before.spare + GRAIN + 4096 > before.commit_limit);
+            }
+            Err(Error::Limit) => assert!(guard || self.in_use() + 4 * GRAIN > before.reserved / 4),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    fn take(&mut self, block: Block, pool: PoolId) {
+        assert!(self.out.iter().all(|(other, ..)| !other.range().overlaps(block.range())));
+        self.next_byte = self.next_byte.wrapping_add(1);
+        write(block, self.next_byte);
+        self.out.push((block, pool, self.next_byte));
+    }
+
     /// Frees a block, or its front half, or its back half.
     fn free(&mut self, which: usize, half: Option<bool>) {
         if self.out.is_empty() {
@@ -76,6 +101,10 @@ impl<A: Arena> Model<'_, A> {
         let at = which % self.out.len();
         let (block, pool, byte) = self.out.swap_remove(at);
         assert!(holds(block, byte));
+        if block.size() < GRAIN {
+            // SAFETY: a part from the arena, freed once, unused from here on.
+            return unsafe { self.arena.free_part(block, pool) };
+        }
         let grains = block.size() / GRAIN;
         let (front, back) = block.split_at(half.map_or(0, |_| grains / 2 * GRAIN)).unwrap();
         let (kept, freed) =
@@ -112,6 +141,25 @@ impl<A: Arena> Model<'_, A> {
             let last = block.range().base().checked_add(block.size() - 1).unwrap();
             assert_eq!(self.arena.pool_of(last), Some(*pool));
         }
+        for &pool in &self.pools {
+            let mut expected: Vec<_> = self
+                .out
+                .iter()
+                .filter(|(_, owner, _)| *owner == pool)
+                .map(|(block, ..)| block.range())
+                .collect();
+            expected.sort_by_key(|range| range.base());
+            let mut from = Addr::ZERO;
+            while let Some(run) = self.arena.next_tracts(pool, from) {
+                from = run.range().limit();
+                let whole = expected.iter().take_while(|range| range.base() < from).count();
+                let inside: Vec<_> = expected.drain(..whole).collect();
+                assert_eq!(inside.iter().map(|range| range.size()).sum::<usize>(), run.size());
+                assert_eq!((inside[0].base(), inside[whole - 1].limit()), (run.range().base(), from));
+                assert!(expected.first().is_none_or(|next| next.base() != from), "runs that touch are one");
+            }
+            assert!(expected.is_empty(), "{expected:?} of {pool:?} are not shown");
+        }
     }
 }
 
@@ -138,6 +186,7 @@ proptest! {
                 let before = arena.sizes().committed;
                 match *step {
                     Step::Alloc { grains, pool } => model.alloc(grains, model.pools[pool]),
+                    Step::AllocPart { size, pool } => model.alloc_part(size, model.pools[pool], guard),
                     Step::Free { which } => model.free(which, None),
                     Step::FreePart { which, front } => model.free(which, Some(front)),
                     Step::Dismiss { pool } => model.dismiss(pool),

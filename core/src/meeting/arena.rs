@@ -31,6 +31,12 @@ pub struct ArenaSizes {
     pub own: usize,
 }
 
+/// The largest part that pools may ask an arena for, in bytes ([`Arena::alloc_part`]).
+pub const PART_SIZE_MAX: usize = 1024;
+
+/// The alignment of every part, and the step between their sizes, in bytes.
+pub const PART_ALIGN: usize = 256;
+
 /// A source of tracts: runs of whole grains, aligned to the grain.
 ///
 /// Any thread may call any method at any time. Many threads may allocate tracts at once.
@@ -43,6 +49,8 @@ pub struct ArenaSizes {
 ///   that neighbours may be joined. [`Arena::provenance`] has the same provenance.
 /// - A block of tracts starts at a multiple of [`Arena::grain`], and ends at or
 ///   below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING).
+/// - What is said of tracts holds of parts ([`Arena::alloc_part`]), except that they start at a multiple of
+///   [`PART_ALIGN`].
 /// - [`Arena::range`] never changes and covers every block of tracts;
 ///   [`Arena::grain`] never changes.
 /// - Memory from [`Arena::alloc_descriptor`] and [`Arena::alloc_zeroed_descriptor`] is valid for reads and writes of its
@@ -80,6 +88,47 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// - `pool` came from [`Arena::register`] and is dismissed once.
     /// - Nothing uses memory of the pool any more.
     unsafe fn unregister(&self, pool: PoolId);
+
+    /// As [`Arena::unregister`], for a pool that has no parts, and whose tracts all lie in `within`: this may spare a search
+    /// of the others. The default searches all.
+    ///
+    /// # Safety
+    /// - As [`Arena::unregister`].
+    /// - The pool has no part, and no tract outside of `within`.
+    unsafe fn unregister_within(&self, pool: PoolId, within: AddrRange) {
+        let _ = within;
+        // SAFETY: the caller promises that the pool is registered with this arena, is dismissed once,
+        // and that nothing uses its memory any more.
+        unsafe { self.unregister(pool) }
+    }
+
+    /// Allocates `size` bytes, rounded up to [`PART_ALIGN`], for `pool`: a part of a grain that several pools share. It
+    /// counts as a tract of the pool in [`Arena::pool_of`] and [`Arena::next_tracts`], but not for
+    /// [`Arena::free_tracts`] and [`Arena::join_tracts`]. The default refuses.
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_tracts`], and [`Error::Parameter`] for a size of zero or above [`PART_SIZE_MAX`]. An arena that shares no grains returns
+    /// [`Error::Limit`]; ask for tracts then.
+    fn alloc_part(&self, size: usize, pool: PoolId) -> Result<Block> {
+        let _ = (size, pool);
+        Err(Error::Limit)
+    }
+
+    /// Frees a part.
+    ///
+    /// # Safety
+    /// - `part` came from [`Arena::alloc_part`] of this arena for `pool`, and was not freed since.
+    /// - Nothing uses that memory any more.
+    unsafe fn free_part(&self, part: Block, pool: PoolId) {
+        let _ = (part, pool);
+    }
+
+    /// The part that `addr` lies in, and the pool that has it; `None` if it lies in none. Takes constant time and no
+    /// lock.
+    fn part_of(&self, addr: Addr) -> Option<(PoolId, AddrRange)> {
+        let _ = addr;
+        None
+    }
 
     /// Allocates `size` bytes, rounded up to grains, for `pool`. Any thread may call this.
     /// The block belongs to the pool until it is freed or the pool is dismissed.

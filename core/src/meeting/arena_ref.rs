@@ -40,6 +40,26 @@ unsafe impl<A: Arena + ?Sized> Arena for &A {
         unsafe { (**self).unregister(pool) }
     }
 
+    unsafe fn unregister_within(&self, pool: PoolId, within: AddrRange) {
+        // SAFETY: the caller promises that the pool is registered with this arena, is dismissed once,
+        // that nothing uses its memory any more, and that it has no part, and no tract outside of `within`.
+        unsafe { (**self).unregister_within(pool, within) }
+    }
+
+    fn alloc_part(&self, size: usize, pool: PoolId) -> Result<Block> {
+        (**self).alloc_part(size, pool)
+    }
+
+    unsafe fn free_part(&self, part: Block, pool: PoolId) {
+        // SAFETY: the caller promises a part that this arena allocated for `pool`, which was not freed since, and which
+        // nothing uses any more.
+        unsafe { (**self).free_part(part, pool) }
+    }
+
+    fn part_of(&self, addr: Addr) -> Option<(PoolId, AddrRange)> {
+        (**self).part_of(addr)
+    }
+
     fn alloc_tracts(&self, size: usize, pool: PoolId) -> Result<Block> {
         (**self).alloc_tracts(size, pool)
     }

@@ -10,16 +10,22 @@ use crate::meeting::arena::Arena;
 use crate::meeting::block::Block;
 use crate::primitive::defer::Defer;
 use crate::primitive::{AtomicUsize, Ordering};
-use crate::words::addr::Addr;
+use crate::words::addr::{Addr, AddrRange};
 use crate::words::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
 use crate::words::describe::{Describe, line};
-use crate::words::error::Result;
+use crate::words::error::{Error, Result};
 use crate::words::event::Event;
 use crate::words::pool_id::PoolId;
 use crate::words::registry::Registry;
 use crate::words::signature::Signature;
 
 const SIGNATURE: u32 = 0x7290_0001;
+
+/// The most parts of grains that a pool has at one time.
+const PARTS_MAX: usize = 2;
+
+/// The place of a part that is being allocated: no address, because parts are aligned.
+const PLACE_TAKEN: usize = 1;
 
 /// The common part of a pool. Dropping it returns every tract to the arena, so it must be
 /// dropped last: a pool class has it as its last field, or has no destructor in other fields
@@ -32,6 +38,11 @@ pub struct PoolHeader<A: Arena> {
     registry: Registry,
     total: AtomicUsize,
     high_water: AtomicUsize,
+    /// The addresses of its parts of grains, or zero.
+    parts: [AtomicUsize; PARTS_MAX],
+    /// Below all tracts that the pool ever had, and above them.
+    lowest: AtomicUsize,
+    highest: AtomicUsize,
     /// An empty block, whose pointer has the provenance of the arena's range.
     reach: Block,
     arena: A,
@@ -52,6 +63,9 @@ impl<A: Arena> PoolHeader<A> {
             registry: Registry::new(),
             total: AtomicUsize::new(0),
             high_water: AtomicUsize::new(0),
+            parts: [const { AtomicUsize::new(0) }; PARTS_MAX],
+            lowest: AtomicUsize::new(usize::MAX),
+            highest: AtomicUsize::new(0),
             reach,
             arena,
         };
@@ -102,22 +116,72 @@ impl<A: Arena> PoolHeader<A> {
     pub fn extend(&self, size: usize) -> Result<Block> {
         aver_whole(self);
         let block = self.arena.alloc_tracts(size, self.id)?;
+        self.lowest.fetch_min(block.range().base().get(), Ordering::Relaxed);
+        self.highest.fetch_max(block.range().limit().get(), Ordering::Relaxed);
+        self.take_over(block, size);
+        Ok(block)
+    }
+
+    /// As [`PoolHeader::extend`], with a part of a grain that several pools share ([`Arena::alloc_part`]): at most
+    /// [`PART_SIZE_MAX`](crate::PART_SIZE_MAX) bytes, aligned to [`PART_ALIGN`](crate::PART_ALIGN).
+    ///
+    /// # Errors
+    /// Those of [`Arena::alloc_part`], and [`Error::Limit`] if the pool has two parts. Extend the pool by tracts then.
+    pub fn extend_part(&self, size: usize) -> Result<Block> {
+        aver_whole(self);
+        let Some(place) = self.parts.iter().find(|place| Self::claim(place, 0, PLACE_TAKEN)) else {
+            return Err(Error::Limit);
+        };
+        let block = self.arena.alloc_part(size, self.id);
+        place.store(block.map_or(0, |block| block.range().base().get()), Ordering::Relaxed);
+        let block = block?;
+        self.take_over(block, size);
+        Ok(block)
+    }
+
+    /// Counts and reports memory that the arena just returned for `size` bytes.
+    fn take_over(&self, block: Block, size: usize) {
         aver!(block.size() >= size, "the arena returned {block:?} for {size} bytes");
         let total = self.total.fetch_add(block.size(), Ordering::Relaxed) + block.size();
         self.high_water.fetch_max(total, Ordering::Relaxed);
         self.report_extension(block);
-        Ok(block)
     }
 
-    /// Returns tracts to the arena.
+    fn claim(place: &AtomicUsize, from: usize, to: usize) -> bool {
+        place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Frees the parts that the pool still has.
+    fn free_parts(&self) {
+        for place in self.parts.iter().filter(|place| place.load(Ordering::Relaxed) != 0) {
+            let addr = Addr::new(place.swap(0, Ordering::Relaxed));
+            let part = self.arena.part_of(addr).filter(|(pool, _)| *pool == self.id);
+            if let Some((_, part)) = part
+                && let Some(base) = NonZeroUsize::new(part.base().get())
+            {
+                // SAFETY: a part that `extend_part` allocated for this pool and that was not returned. The pool is being
+                // dropped, so nothing uses it.
+                unsafe { self.arena.free_part(Block::new(self.reach(base), part.size()), self.id) };
+            }
+        }
+    }
+
+    /// The addresses between which the pool has all of its tracts.
+    fn tracts(&self) -> AddrRange {
+        let [lowest, highest] =
+            [&self.lowest, &self.highest].map(|word| Addr::new(word.load(Ordering::Relaxed)));
+        AddrRange::new(lowest, highest).unwrap_or_default()
+    }
+
+    /// Returns tracts or a part to the arena.
     ///
     /// # Safety
     /// - `block` is made of whole grains from [`PoolHeader::extend`] of this
-    ///   pool, was not returned since, and nothing uses it any more.
+    ///   pool, or came from [`PoolHeader::extend_part`] of it, was not returned since, and nothing uses it any more.
     pub unsafe fn retract(&self, block: Block) {
         aver_whole(self);
         // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
-        // this pool, that they were not returned since, and that nothing uses them any more. They are
+        // this pool, or a part from `extend_part`, that they were not returned since, and that nothing uses them any more. They are
         // returned once, here, also if the hook unwinds.
         let _give_back = Defer::new(|| unsafe { self.give_back(block) });
         // Before they are another pool's (design/core.md `.event.order`).
@@ -125,22 +189,32 @@ impl<A: Arena> PoolHeader<A> {
         self.arena.event(Event::Retract { pool: self.id, base, size });
     }
 
-    /// Returns tracts to the arena, and reports nothing.
+    /// Returns tracts or a part to the arena, and reports nothing.
     ///
     /// # Safety
     /// - As [`PoolHeader::retract`].
     unsafe fn give_back(&self, block: Block) {
         let total = self.total.fetch_sub(block.size(), Ordering::Relaxed);
         aver!(block.size() <= total, "of {total} bytes a pool returns {block:?}");
+        if block.size() < self.arena.grain() {
+            let base = block.range().base().get();
+            let is_known = self.parts.iter().any(|place| Self::claim(place, base, 0));
+            if !aver!(is_known, "{block:?} is returned, which is no part of the pool") {
+                return;
+            }
+            // SAFETY: less than a grain is a part that `extend_part` allocated from this arena for this pool. The caller
+            // promises that it was not returned since, and that nothing uses it any more.
+            return unsafe { self.arena.free_part(block, self.id) };
+        }
         // SAFETY: the caller promises whole grains that `extend` allocated from this arena for
         // this pool, that they were not returned since, and that nothing uses them any more.
         unsafe { self.arena.free_tracts(block, self.id) };
     }
 
-    /// Reports tracts that are about to be the pool's. They return to the arena if the hook
+    /// Reports tracts or a part that are about to be the pool's. They return to the arena if the hook
     /// unwinds, because the pool does not know of them yet.
     fn report_extension(&self, block: Block) {
-        // SAFETY: `extend` just allocated this block, and returns it only if the hook does not
+        // SAFETY: `extend` or `extend_part` just allocated this block, and returns it only if the hook does not
         // unwind. So nothing has used it, and it is returned to the arena once.
         let give_back = Defer::new(|| unsafe { self.give_back(block) });
         let (base, size) = (Addr::of(block.base().as_ptr()), block.size());
@@ -197,12 +271,13 @@ impl<A: Arena> Drop for PoolHeader<A> {
         self.signature.clear();
         let _destroy = Defer::new(|| {
             self.free_descriptors();
+            self.free_parts();
             // Tracts that were allocated for `id` belong to the pool until here.
             //
             // SAFETY: `id` came from `register` of this arena and is dismissed only here, once. Memory of
             // the pool is used until it is dropped and no longer: its users borrow the pool, or promised
-            // so in an unsafe call.
-            unsafe { self.arena.unregister(self.id) };
+            // so in an unsafe call. Its parts were just freed, and all tracts lie in `tracts`.
+            unsafe { self.arena.unregister_within(self.id, self.tracts()) };
         });
         // Before the tracts are other pools'.
         self.arena.event(Event::DestroyPool { pool: self.id, class: self.class });

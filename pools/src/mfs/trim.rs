@@ -61,6 +61,13 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// the extent becomes the pool's, the arena may still say what it was before (design/pool-mfs.md `.mfs.trim.lock`).
     fn extent_of(&self, unit: NonNull<u8>) -> Option<Block> {
         let arena = self.header.arena();
+        let part = arena.part_of(Addr::of(unit.as_ptr())).filter(|(pool, _)| *pool == self.header.id());
+        if let Some((_, part)) = part {
+            // SAFETY: a part of a grain that the pool has, reached by the arena's pointer.
+            return Some(unsafe {
+                Block::new(self.header.reach(part.base().get().try_into().ok()?), part.size())
+            });
+        }
         let segment =
             arena.segment_base(Addr::of(unit.as_ptr())).filter(|(pool, _)| *pool == self.header.id())?;
         let (base, mut limit) = (segment.1.get(), segment.1.get());
