@@ -129,9 +129,15 @@ impl<A: Arena> PoolHeader<A> {
     /// Those of [`Arena::alloc_part`], and [`Error::Limit`] if the pool has two parts. Extend the pool by tracts then.
     pub fn extend_part(&self, size: usize) -> Result<Block> {
         aver_whole(self);
-        let Some(place) = self.parts.iter().find(|place| Self::claim(place, 0, PLACE_TAKEN)) else {
-            return Err(Error::Limit);
-        };
+        for place in &self.parts {
+            if Self::claim(place, 0, PLACE_TAKEN) {
+                return self.extend_part_at(place, size);
+            }
+        }
+        Err(Error::Limit)
+    }
+
+    fn extend_part_at(&self, place: &AtomicUsize, size: usize) -> Result<Block> {
         let block = self.arena.alloc_part(size, self.id);
         place.store(block.map_or(0, |block| block.range().base().get()), Ordering::Relaxed);
         let block = block?;
