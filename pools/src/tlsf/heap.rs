@@ -145,8 +145,8 @@ impl Heap {
         self.health.note(outcome)
     }
 
-    /// As [`Heap::take_units`], from a block that holds all units that are asked for, or otherwise from one of the largest:
-    /// few blocks then make many units.
+    /// As [`Heap::take_units`], from a block of a class whose every block holds all units that are asked for, or otherwise from one of
+    /// the largest class: few blocks then make many units.
     ///
     /// # Errors
     /// [`Damaged`]
@@ -156,7 +156,9 @@ impl Heap {
         count: usize,
     ) -> Result<Option<Block>, Damaged> {
         self.health.ensure()?;
-        let least = self.largest().min(unit.saturating_mul(count)).max(unit);
+        // Rounded up to a class, because a block of the class of the sum itself may be smaller than the sum.
+        let all = round_up(unit.saturating_mul(count)).unwrap_or(usize::MAX);
+        let least = self.largest().min(all).max(unit);
         let outcome = self.take_units_sound(least, unit, count);
         self.health.note(outcome)
     }
@@ -325,4 +327,44 @@ fn offset_of(block: Block, min: usize, align: Align) -> Option<usize> {
 #[inline]
 fn addr_of(pointer: NonNull<u8>) -> usize {
     pointer.addr().get()
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::tlsf::{Tlsf, TlsfOptions};
+    use tripoint_core::{ClientArena, ClientArenaOptions};
+
+    /// If one of two blocks holds all units that are asked for, all are taken from one block, however near the other
+    /// comes.
+    #[test]
+    fn units_are_taken_together_if_a_block_holds_them() {
+        const SIZE: usize = 64 << 10;
+        let mut memory = std::boxed::Box::new_uninit_slice(4 * SIZE);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let pool = Tlsf::create(&arena, TlsfOptions::default()).unwrap();
+        pool.extend(SIZE).unwrap();
+        let mut free = pool.granules.free.lock();
+        let heap = free.memory();
+        let granule = Align::new(GRANULE).unwrap();
+        let all = heap.take(SIZE, SIZE, granule).unwrap().unwrap();
+        let counts = if cfg!(miri) { 240..245 } else { 1..300 };
+        for (unit, count) in counts.flat_map(|count| [(GRANULE, count), (3 * GRANULE, count)]) {
+            let wanted = unit * count;
+            for lacking in 1..wanted.div_ceil(GRANULE).min(8) {
+                // A block that is a little too small, and one that is large enough, apart from each other.
+                let (near, rest) = all.split_at(wanted - lacking * GRANULE).unwrap();
+                let (_, ample) = rest.split_at(GRANULE).unwrap();
+                for block in [ample, near] {
+                    // SAFETY: granules of the pool that were taken above, and that nothing uses.
+                    unsafe { heap.insert(block) }.unwrap();
+                }
+                let taken = heap.take_units_together(unit, count).unwrap().unwrap();
+                assert_eq!(taken.size(), wanted, "{count} units of {unit}, beside {}", near.size());
+                // SAFETY: taken just now, unused.
+                unsafe { heap.insert(taken) }.unwrap();
+                while heap.take(GRANULE, SIZE, granule).unwrap().is_some() {}
+            }
+        }
+    }
 }
