@@ -1,5 +1,5 @@
 //! What collections cost that have much to look at beside objects: weak pairs whose values lead to each other's keys,
-//! registrations for finalization, and roots (design/gc-typed.md `.typed.pairs.waiting`).
+//! registrations for finalization, and roots (design/gc-typed.md `.typed.pairs.waiting`, design/gc.md `.final.generation`).
 //!
 //! ```sh
 //! cargo run --release -p tripoint-gc --example many_registrations

@@ -7,8 +7,11 @@ use std::thread;
 
 use common::WORD;
 use items::{ALL, Item, kept, list, names, with_objects};
-use tripoint_core::Error;
-use tripoint_gc::{FinalQueue, Gc, Link, Rooted, SweptOptions, TypedObjects, WeakRooted, object_types};
+use tripoint_core::{Arena, BarrierPair, Error};
+use tripoint_gc::{
+    FinalQueue, Gc, Link, Rooted, SweptOptions, Transform, TypedMutator, TypedObjects, WeakRooted,
+    object_types,
+};
 
 object_types! {
     /// An object that stands for something outside.
@@ -108,6 +111,85 @@ fn an_object_is_taken_once_for_each_registration() {
                 second.register(inside, lines[0]).unwrap();
             });
         }
+    });
+}
+
+/// Collects, and returns how many registrations were looked at.
+fn looked<A: Arena + Clone, B: BarrierPair>(
+    mutator: &mut TypedMutator<'_, '_, A, B>,
+    oldest: usize,
+) -> usize {
+    mutator.collect_up_to(oldest, ALL).unwrap().registrations
+}
+
+fn take_all<A: Arena + Clone, B: BarrierPair>(
+    mutator: &mut TypedMutator<'_, '_, A, B>,
+    queue: &FinalQueue<'_, u64>,
+) -> Vec<u64> {
+    mutator
+        .enter(|inside| core::iter::from_fn(|| queue.take(inside).unwrap().map(|number| *number)).collect())
+}
+
+/// A collection looks at a registration if its object may be of a generation that it collects (design/gc.md
+/// `.final.generation`).
+#[test]
+fn registrations_of_old_objects_are_not_looked_at() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let queue: FinalQueue<'_, u64> = objects.final_queue().unwrap();
+        let roots: Vec<_> = mutator.enter(|inside| {
+            let register = |number| {
+                let object = inside.alloc(number).unwrap();
+                queue.register(inside, object).unwrap();
+                objects.root(inside, object).unwrap()
+            };
+            (0..20).map(register).collect()
+        });
+        // The objects are in generation 1 after the first, and in generation 2 after the third.
+        assert_eq!([0, 0, 1, 0, 1, 2].map(|oldest| looked(&mut mutator, oldest)), [20, 0, 20, 0, 0, 20]);
+        // One is young, and one is registered anew.
+        mutator.enter(|inside| {
+            queue.register(inside, inside.alloc(20).unwrap()).unwrap();
+            queue.register(inside, roots[0].get(inside).unwrap()).unwrap();
+        });
+        assert_eq!([0, 0, 1].map(|oldest| looked(&mut mutator, oldest)), [2, 0, 0]);
+        // All die at once: the queues of generations were not in the order of registration.
+        assert_eq!(take_all(&mut mutator, &queue), [20], "the young one was dead");
+        mutator.enter(|inside| queue.register(inside, inside.alloc(21).unwrap()).unwrap());
+        drop(roots);
+        assert_eq!(looked(&mut mutator, 2), 22);
+        assert_eq!(
+            take_all(&mut mutator, &queue),
+            (0..20).chain([0, 21]).collect::<Vec<_>>(),
+            "in the order of registration"
+        );
+    });
+}
+
+/// A transform may have a registration be one of a younger object.
+#[test]
+fn a_registration_of_an_old_object_may_become_that_of_a_young_one() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let queue: FinalQueue<'_, u64> = objects.final_queue().unwrap();
+        let root = mutator.enter(|inside| {
+            let old = inside.alloc(1).unwrap();
+            queue.register(inside, old).unwrap();
+            objects.root(inside, old).unwrap()
+        });
+        for _ in 0..3 {
+            mutator.collect(ALL).unwrap();
+        }
+        let mut transform = Transform::create(objects.heap(), 1).unwrap();
+        mutator.enter(|inside| {
+            transform.add(inside, root.get(inside).unwrap(), inside.alloc(2).unwrap()).unwrap();
+        });
+        assert_eq!(transform.apply(&mutator.stop(ALL).unwrap()), Ok(2), "a root and a registration");
+        // It moves, and the registration follows it.
+        mutator.collect_up_to(0, ALL).unwrap();
+        drop(root);
+        mutator.collect_up_to(1, ALL).unwrap();
+        mutator.enter(|inside| assert_eq!(queue.take(inside).unwrap().as_deref(), Some(&2)));
     });
 }
 

@@ -9,6 +9,7 @@ use tripoint_core::{Arena, BarrierPair, Event, WriteWatch, aver};
 use crate::collect::ending::{HALF_DONE, end_steps};
 use crate::collect::flip::flip;
 use crate::messages::message::Message;
+use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
 use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::List;
@@ -106,7 +107,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     // SAFETY: the heap is stopped, and its pools were flipped.
     members.for_each(|link| unsafe { link.member().condemn(oldest) });
-    heap.forget_misplaced(&own);
+    heap.forget_misplaced(oldest, &own);
     let mut scan = Scan::new(&own);
     // SAFETY: the heap is stopped.
     unsafe { fix_roots(heap, &roots, &mut scan) };
@@ -135,11 +136,11 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     unsafe { forget_watched(&members, late) };
     mem::forget(is_half_done);
     heap.history().age(tally.zones);
-    let (examined, references) = (scan.examined(), scan.references());
-    let report = heap.accounts().close(cause, oldest, Work { tally, examined, references, cards, writes });
+    let marked = Marked::by(&scan);
+    let report = heap.accounts().close(cause, oldest, Work { tally, marked, cards, writes });
     heap.counts().count_collection(&report);
     heap.tell(Message::Ended(report));
-    let Collection { kept, freed, .. } = report;
+    let Collection { examined, kept, freed, .. } = report;
     heap.arena().event(Event::EndCollection { heap: heap.event_address(), examined, kept, freed });
     let nowhere = scan.nowhere();
     aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
@@ -218,7 +219,7 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
     // SAFETY: the heap is stopped, and roots were registered by a promise.
     roots.for_each(|root| unsafe { root.scan_short(scan) });
     scan.begin_pass(Pass::Objects);
-    if heap.mailbox().lock().find_dead(scan) {
+    if heap.mailbox().lock().find_dead(oldest, scan) {
         // SAFETY: the caller promises so.
         unsafe { close(members, oldest, scan) };
     }

@@ -6,7 +6,7 @@ use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair, Collected, Event, StepTime};
 
 use crate::messages::message::Message;
-use crate::policy::progress::{Marked, Phase, Progress};
+use crate::policy::progress::{Phase, Progress};
 use crate::policy::report::{Cause, Collection, Work};
 use crate::references::generation::Generation;
 use crate::references::list::List;
@@ -72,8 +72,7 @@ pub(crate) fn close_steps<A: Arena, B: BarrierPair>(
     progress: &mut Progress,
     tally: Tally,
 ) -> Collection {
-    let Marked { examined, references } = progress.end();
-    let work = Work { tally, examined, references, cards: 0, writes: Writes::Unneeded };
+    let work = Work { tally, marked: progress.end(), cards: 0, writes: Writes::Unneeded };
     heap.accounts().end_steps();
     let report = heap.accounts().close(Cause::Step, Generation::LAST, work);
     heap.counts().count_collection(&report);

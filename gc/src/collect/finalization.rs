@@ -7,6 +7,7 @@ use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
 
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::messages::registrations::{Guarded, Registrations};
+use crate::references::generation::Generation;
 use crate::references::keep::Segments;
 use crate::references::own::Own;
 use crate::references::queue::Queue;
@@ -20,7 +21,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// same collection, and are in the queue in the order in which they were registered.
     ///
     /// An object that is registered several times is a message as many times. Each registration takes a few words of
-    /// descriptor memory, and each collection looks at it.
+    /// descriptor memory, and each collection of the object's generation looks at it.
     ///
     /// # Errors
     /// [`Error::Parameter`] if `object` is not an address in an automatic pool of the heap, and those of
@@ -124,19 +125,23 @@ impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
         let is_of_pool = |object: *mut u8| {
             self.arena().segment_base(Addr::of(object)).is_some_and(|(owner, _)| owner == pool)
         };
-        self.forget_all(is_of_pool);
+        let gone = self.mailbox().lock().unguard_all(is_of_pool);
+        self.free_guardians(gone);
         self.roots().lock().for_each(|root| root.forget_all(is_of_pool));
     }
 
     /// In a collection, when all objects are known and none was reached: forgets registrations of addresses where no object begins.
     /// To follow them would read memory that is none.
-    pub(crate) fn forget_misplaced<S: Segments>(&self, segments: &S) {
-        self.forget_all(|object| !segments.is_object(Addr::of(object)));
+    ///
+    /// A registration is of the youngest generation until it was looked at, so all those that were not are among those up
+    /// to `oldest`.
+    pub(crate) fn forget_misplaced<S: Segments>(&self, oldest: Generation, segments: &S) {
+        let is_misplaced = |object: *mut u8| !segments.is_object(Addr::of(object));
+        let gone = self.mailbox().lock().unguard_young(oldest, is_misplaced);
+        self.free_guardians(gone);
     }
 
-    /// Forgets all registrations of objects of which `is_gone` is true.
-    fn forget_all(&self, is_gone: impl Fn(*mut u8) -> bool) {
-        let mut gone: Queue<Guardian> = self.mailbox().lock().unguard_all(is_gone);
+    fn free_guardians(&self, mut gone: Queue<Guardian>) {
         while let Some(guardian) = gone.shift() {
             // SAFETY: the record was just taken out of the mailbox of its heap.
             unsafe { self.free_guardian(guardian) };

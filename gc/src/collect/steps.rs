@@ -169,7 +169,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             // SAFETY: `self` says that the heap is stopped.
             let is_marked = unsafe { work.mark(&own, is_first, &mut scan, &mut pace) };
             let phase = if is_marked { Phase::Sweeping } else { Phase::Marking };
-            progress.go_on(phase, Marked { examined: scan.examined(), references: scan.references() });
+            progress.go_on(phase, Marked::by(&scan));
             if is_marked {
                 report_sweep(heap, &members);
             }
@@ -289,7 +289,7 @@ impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
     /// - The heap is stopped by the caller, its pools were flipped, and all was reached and scanned that roots and
     ///   noted writes lead to.
     unsafe fn end(&self, own: &Own<'_, A>, scan: &mut Scan<'_>) {
-        self.heap.forget_misplaced(own);
+        self.heap.forget_misplaced(Generation::LAST, own);
         let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
         scan.allow(usize::MAX);
         // An earlier step may have passed some by.

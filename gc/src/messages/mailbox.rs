@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::messages::registrations::{Guarded, Registrations};
+use crate::references::generation::Generation;
 use crate::references::list::List;
 use crate::references::queue::Queue;
 use crate::references::scan::Scan;
@@ -80,19 +81,32 @@ impl Mailbox {
         gone
     }
 
+    /// Takes out all registrations of objects that may be of the generations up to `oldest`, and of which `is_gone` is
+    /// true.
+    pub(crate) fn unguard_young(
+        &mut self,
+        oldest: Generation,
+        is_gone: impl Fn(*mut u8) -> bool,
+    ) -> Queue<Guardian> {
+        let mut gone = Queue::default();
+        self.for_each(|registrations| gone.join(registrations.unguard_young(oldest, &is_gone)));
+        gone
+    }
+
     /// In a collection, as a root: keeps the objects that wait to be taken.
     pub(crate) fn keep_finalizable(&self, scan: &mut Scan<'_>) {
         self.for_each(|registrations| registrations.keep_finalizable(scan));
     }
 
-    /// In a collection, when all is reached that roots lead to: keeps the registered objects that were not reached,
+    /// In a collection, when all is reached that roots lead to: keeps the registered objects of the generations up to
+    /// `oldest` that were not reached,
     /// for the program to take. Returns whether there are any, whose references are to be scanned then.
-    pub(crate) fn find_dead(&self, scan: &mut Scan<'_>) -> bool {
+    pub(crate) fn find_dead(&self, oldest: Generation, scan: &mut Scan<'_>) -> bool {
         // All are asked before one is kept: what is only reachable from another one is dead too
         // (design/gc.md `.final.stage`).
         let mut is_any_dead = false;
-        self.for_each(|registrations| is_any_dead |= registrations.find_dead(scan));
-        self.for_each(|registrations| registrations.keep_dead(scan));
+        self.for_each(|registrations| is_any_dead |= registrations.find_dead(oldest, scan));
+        self.for_each(|registrations| registrations.keep_dead(oldest, scan));
         is_any_dead
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Guardian {
     next: Cell<Option<NonNull<Self>>>,
     /// The reference to the object.
     pub(crate) object: Cell<*mut u8>,
+    /// Which of the registrations in its queue it was.
+    pub(crate) number: Cell<u64>,
 }
 
 // SAFETY: the pointer is passed on and compared, and not followed. The record is used under the lock of the
@@ -52,7 +54,7 @@ impl Linked for Guardian {
 
 impl Guardian {
     pub(crate) const fn new(object: NonNull<u8>) -> Self {
-        Self { next: Cell::new(None), object: Cell::new(object.as_ptr()) }
+        Self { next: Cell::new(None), object: Cell::new(object.as_ptr()), number: Cell::new(0) }
     }
 }
 

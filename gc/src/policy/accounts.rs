@@ -6,6 +6,7 @@ use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, Update};
 use tripoint_core::{Counter, Lock};
 
 use crate::policy::due::{Due, Nearness};
+use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
 use crate::references::generation::{GENERATIONS, Generation};
 
@@ -244,7 +245,8 @@ impl Accounts {
         self.clock.add(allocated as u64);
         let policy = self.policy.lock();
         let mut found = self.found.lock();
-        let Work { tally, examined, references, cards, writes } = work;
+        let Work { tally, marked, cards, writes } = work;
+        let Marked { examined, references, registrations } = marked;
         for generation in Generation::all() {
             let number = generation.index();
             let account = &self.accounts[number];
@@ -269,6 +271,7 @@ impl Accounts {
             refused: tally.refused,
             examined,
             references,
+            registrations,
             cards,
             writes,
         };

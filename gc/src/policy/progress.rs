@@ -2,6 +2,8 @@
 
 use core::mem;
 
+use crate::references::scan::Scan;
+
 /// How far a collection in steps is, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
@@ -29,6 +31,15 @@ pub(crate) struct Marked {
     pub(crate) examined: usize,
     /// How many references were fixed.
     pub(crate) references: usize,
+    /// How many registrations for finalization were looked at.
+    pub(crate) registrations: usize,
+}
+
+impl Marked {
+    /// What a scan has done so far.
+    pub(crate) const fn by(scan: &Scan<'_>) -> Self {
+        Self { examined: scan.examined(), references: scan.references(), registrations: scan.registrations() }
+    }
 }
 
 impl Progress {
@@ -41,6 +52,7 @@ impl Progress {
         self.phase = phase;
         self.work.examined += step.examined;
         self.work.references += step.references;
+        self.work.registrations += step.registrations;
     }
 
     /// There is no collection in steps any more. Returns what its steps have marked.

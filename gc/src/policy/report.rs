@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use crate::policy::progress::Marked;
 use crate::references::generation::GENERATIONS;
 use crate::references::member::Tally;
 use crate::references::writes::Writes;
@@ -77,6 +78,8 @@ pub struct Collection {
     pub examined: usize,
     /// How many references were fixed.
     pub references: usize,
+    /// How many registrations for finalization were looked at. Those of objects of other generations are not.
+    pub registrations: usize,
     /// How many cards of older generations had objects that might refer to the ones collected: 512 bytes each. Zero if
     /// the collection was of the whole heap.
     pub cards: usize,
@@ -88,8 +91,7 @@ pub struct Collection {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) tally: Tally,
-    pub(crate) examined: usize,
-    pub(crate) references: usize,
+    pub(crate) marked: Marked,
     pub(crate) cards: usize,
     pub(crate) writes: Writes,
 }
@@ -144,6 +146,7 @@ mod tests {
             refused,
             examined,
             references,
+            registrations: 0,
             cards,
             writes,
         };

@@ -48,6 +48,11 @@ impl Generation {
         if (self.0 as usize) < GENERATIONS { self.0 as usize } else { GENERATIONS - 1 }
     }
 
+    /// The youngest that objects on a card refer to: the last if it is clean.
+    pub(crate) const fn of_card(card: u8) -> Self {
+        Self::at_most((card as usize).saturating_sub(1))
+    }
+
     /// What a card has whose objects refer to this generation, and to none that is younger.
     pub(crate) const fn card(self) -> u8 {
         self.0 + 1

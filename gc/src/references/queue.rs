@@ -1,6 +1,8 @@
 //! A queue of items that stay in place: first in, first out, without memory of its own.
 
+use core::array;
 use core::cell::Cell;
+use core::mem;
 use core::ptr::NonNull;
 
 use crate::references::list::Linked;
@@ -64,11 +66,46 @@ impl<T: Linked> Queue<T> {
     }
 
     /// Puts all items of `other` at the end.
-    pub(crate) fn join(&mut self, mut other: Self) {
-        while let Some(item) = other.shift() {
-            // SAFETY: it is in no queue now. What was promised of it holds until it is taken out of this one.
-            unsafe { self.append(item) };
+    pub(crate) fn join(&mut self, other: Self) {
+        match self.last {
+            Some(last) => link(last).set(other.first),
+            None => self.first = other.first,
         }
+        self.last = other.last.or(self.last);
+    }
+
+    /// Puts the items in the order of their keys, without memory.
+    pub(crate) fn sort_by_key(&mut self, key: impl Fn(&T) -> u64) {
+        // Each is in order: the one with the index n is empty, or has as many items as the nth power of two.
+        let mut runs: [Self; usize::BITS as usize] = array::from_fn(|_| Self::default());
+        while let Some(item) = self.shift() {
+            let mut sorted = Self { first: Some(item), last: Some(item) };
+            for run in &mut runs {
+                if run.is_empty() {
+                    *run = mem::take(&mut sorted);
+                    break;
+                }
+                sorted = mem::take(run).merge(sorted, &key);
+            }
+        }
+        *self = runs.into_iter().fold(Self::default(), |sorted, run| run.merge(sorted, &key));
+    }
+
+    /// All items of two queues that are in order.
+    fn merge(mut self, mut other: Self, key: impl Fn(&T) -> u64) -> Self {
+        let mut merged = Self::default();
+        while let (Some(first), Some(second)) = (self.first, other.first) {
+            // SAFETY: items are valid while they are in the queue (`append`).
+            let is_in_order = unsafe { key(first.as_ref()) <= key(second.as_ref()) };
+            let next = if is_in_order { self.shift() } else { other.shift() };
+            if let Some(next) = next {
+                // SAFETY: it is in no queue now. What was promised of it holds until it is taken out of this one.
+                unsafe { merged.append(next) };
+            }
+        }
+        merged.join(self);
+        merged.join(other);
+        merged
     }
 
     /// Shows every item to `visit`, in order.
@@ -126,5 +163,25 @@ mod tests {
         // SAFETY: all were taken out.
         unsafe { queue.append(NonNull::from(&items[4])) };
         assert_eq!(shown(&queue), [5]);
+    }
+
+    #[test]
+    fn items_are_sorted_by_their_keys() {
+        for count in (0..20).chain([100]) {
+            let items: Vec<_> = (0..count).map(|number| Item(number * 37 % 101, Cell::new(None))).collect();
+            let mut queue = Queue::default();
+            for item in &items {
+                // SAFETY: the items outlive the queue, and each is put in once.
+                unsafe { queue.append(NonNull::from(item)) };
+            }
+            queue.sort_by_key(|item| item.0.into());
+            let mut sorted: Vec<_> = items.iter().map(|item| item.0).collect();
+            sorted.sort_unstable();
+            assert_eq!(shown(&queue), sorted);
+            let last = Item(200, Cell::new(None));
+            // SAFETY: the item outlives the queue, and is put in once.
+            unsafe { queue.append(NonNull::from(&last)) };
+            assert_eq!(shown(&queue).last(), Some(&200), "its end is known");
+        }
     }
 }

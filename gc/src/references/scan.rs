@@ -1,5 +1,6 @@
 //! The state of a scan: what formats and roots pass their references to.
 
+use core::cell::Cell;
 use core::fmt;
 
 use tripoint_core::{Addr, AddrRange};
@@ -75,6 +76,7 @@ pub struct Scan<'s> {
     range: AddrRange,
     references: usize,
     examined: usize,
+    registrations: Cell<usize>,
     /// How much was done, in bytes, and how much may be done.
     spent: usize,
     allowance: usize,
@@ -129,6 +131,7 @@ impl<'s> Scan<'s> {
             range: AddrRange::default(),
             references: 0,
             examined: 0,
+            registrations: Cell::new(0),
             spent: 0,
             allowance: usize::MAX,
             nowhere: None,
@@ -247,6 +250,15 @@ impl<'s> Scan<'s> {
         self.card
     }
 
+    /// Fixes an exact reference that lies by itself. Returns the generation of what it leads to, the last if that is not of
+    /// the heap; `None` if this scan does not keep it.
+    pub(crate) fn fix_one(&mut self, reference: &mut *mut u8) -> Option<Generation> {
+        let keeps = matches!(self.purpose, Purpose::Keep(_, pass) if pass != Pass::AmbiguousRoots);
+        self.begin_object();
+        self.fix(reference);
+        keeps.then(|| Generation::of_card(self.card))
+    }
+
     /// Fixes a reference that keeps nothing, of an object whose other references do: it is set to null if its object is
     /// dead. Walks do not show it.
     #[inline]
@@ -322,6 +334,16 @@ impl<'s> Scan<'s> {
             Purpose::Keep(segments, _) => segments.is_white(Addr::of(reference)),
             Purpose::Show(..) | Purpose::Nothing => false,
         }
+    }
+
+    /// Counts a registration for finalization that is looked at.
+    pub(crate) fn count_registration(&self) {
+        self.registrations.set(self.registrations.get() + 1);
+    }
+
+    /// How many registrations for finalization were looked at.
+    pub(crate) const fn registrations(&self) -> usize {
+        self.registrations.get()
     }
 
     /// Counts `bytes` bytes of objects that are passed to their format.

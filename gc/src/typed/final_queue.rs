@@ -91,7 +91,7 @@ impl<T: Referent + ?Sized> FinalQueue<'_, T> {
     }
 
     /// Registers an object. One that is registered several times is in the queue as many times. Each registration
-    /// takes a few words of descriptor memory, and each collection looks at it.
+    /// takes a few words of descriptor memory, and each collection of the object's generation looks at it.
     ///
     /// # Errors
     /// [`Error::Parameter`](tripoint_core::Error::Parameter) if `inside` is that of another [`TypedObjects`], and those
