@@ -81,7 +81,8 @@ fn what_is_behind_a_reservation_for_a_large_object_stays_unused() {
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 8, &[]) };
         // SAFETY: a whole node.
         unsafe { reservation.commit() }.unwrap();
-        (large.empty(), small.empty());
+        large.empty();
+        small.empty();
         mutator.collect(ALL).unwrap();
         let total = pool.sizes().total;
         assert!(total <= 4 * (4 << 10), "{total} bytes for a node of 16 bytes");

@@ -20,6 +20,8 @@ object_types! {
     struct Nothing;
 }
 
+type PinnedNumbers<'o> = PinnedRooted<'o, [u64]>;
+
 /// How a test collects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
@@ -110,14 +112,13 @@ fn a_pinned_object_does_not_move() {
 fn the_last_pin_counts() {
     with_objects(256 << 10, |objects| {
         let mut mutator = objects.register().unwrap();
-        let (first, second, rooted): (PinnedRooted<'_, [u64]>, PinnedRooted<'_, [u64]>, Rooted<'_, [u64]>) =
-            mutator
-                .try_enter(|inside| {
-                    let numbers = inside.slice(4, |index| index as u64)?;
-                    let pin = || objects.pin(inside, numbers);
-                    Ok((pin()?, pin()?, objects.root(inside, numbers)?))
-                })
-                .unwrap();
+        let (first, second, rooted): (PinnedNumbers<'_>, PinnedNumbers<'_>, Rooted<'_, [u64]>) = mutator
+            .try_enter(|inside| {
+                let numbers = inside.slice(4, |index| index as u64)?;
+                let pin = || objects.pin(inside, numbers);
+                Ok((pin()?, pin()?, objects.root(inside, numbers)?))
+            })
+            .unwrap();
         let at = first.as_ptr().addr();
         let second = thread::scope(|scope| {
             let other = scope.spawn(move || {
