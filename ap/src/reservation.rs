@@ -108,7 +108,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
 /// A commit failed: a flip had not seen the object, and so it does not exist.
 /// Reserve again and make it anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CommitFailed;
 
 impl fmt::Display for CommitFailed {
@@ -118,6 +118,8 @@ impl fmt::Display for CommitFailed {
         )
     }
 }
+
+tripoint_core::debug_as_text!(CommitFailed);
 
 impl core::error::Error for CommitFailed {}
 

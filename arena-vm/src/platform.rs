@@ -437,7 +437,7 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
 }
 
 /// A call that a platform refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PlatformError {
     /// The name of the call.
     pub call: &'static str,
@@ -520,5 +520,7 @@ impl fmt::Display for PlatformError {
         write!(f, ": {}", self.advice())
     }
 }
+
+tripoint_core::debug_as_text!(PlatformError);
 
 impl core::error::Error for PlatformError {}

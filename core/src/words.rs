@@ -7,6 +7,7 @@ pub(crate) mod align;
 pub(crate) mod check;
 pub(crate) mod control_groups;
 pub(crate) mod counters;
+mod debug_as_text;
 pub(crate) mod describe;
 pub(crate) mod error;
 pub(crate) mod event;

@@ -19,7 +19,7 @@ use crate::words::error::Error;
 ///         .map_err(|cause| Exhausted::of(pool, Layout::new::<[u8; 300]>(), cause))
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted {
     /// The class of the pool that refused.
     pub class: &'static str,
@@ -55,6 +55,8 @@ impl fmt::Display for Exhausted {
         )
     }
 }
+
+crate::debug_as_text!(Exhausted);
 
 impl core::error::Error for Exhausted {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {

@@ -16,7 +16,7 @@ pub enum CheckLevel {
 }
 
 /// A rule that a structure was found to break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CheckError {
     /// The type that was checked.
     pub structure: &'static str,
@@ -29,6 +29,8 @@ impl fmt::Display for CheckError {
         write!(f, "{} is damaged; this should hold: {}", self.structure, self.rule)
     }
 }
+
+crate::debug_as_text!(CheckError);
 
 impl core::error::Error for CheckError {}
 

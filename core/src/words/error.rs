@@ -72,7 +72,7 @@ impl Resource {
 ///
 /// The causes are those of MPS (manual, "result codes"), plus
 /// [`Error::Frozen`], which the steady-state contract needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Error {
     /// The platform refused memory.
@@ -230,6 +230,8 @@ impl Error {
     }
 }
 
+crate::debug_as_text!(Error: Memory, Limit, CommitLimit, Resource, ResourceLimit, Misplaced, NoSuchNode, Parameter, Frozen, Damaged, Unready, Busy);
+
 impl core::error::Error for Error {}
 
 impl From<Busy> for Error {
@@ -242,6 +244,7 @@ impl From<Busy> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::format;
     use std::string::ToString;
 
     fn limited(resource: Resource, limit: usize) -> Error {
@@ -303,6 +306,9 @@ mod tests {
             assert!(text.ends_with(error.advice()), "{text}");
             assert!(text.len() > error.advice().len() + 2, "{text}");
             assert!(!error.advice().is_empty(), "{error:?}");
+            let (name, same) =
+                format!("{error:?}").split_once(": ").map(|(a, b)| (a.to_string(), b.to_string())).unwrap();
+            assert!(same == text && name.chars().all(char::is_alphabetic), "what `main` prints: {error:?}");
             let same = all.into_iter().filter(|other| other.advice() == error.advice());
             assert_eq!(same.count(), 1, "{error:?} has advice of its own");
         }

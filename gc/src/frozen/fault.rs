@@ -5,7 +5,7 @@ use core::fmt;
 use tripoint_core::Addr;
 
 /// What is wrong with the objects of a frozen segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrozenFault {
     /// An object refers to an object of the heap.
@@ -38,5 +38,7 @@ impl fmt::Display for FrozenFault {
         }
     }
 }
+
+tripoint_core::debug_as_text!(FrozenFault: Reference, Size);
 
 impl core::error::Error for FrozenFault {}

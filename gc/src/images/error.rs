@@ -5,7 +5,7 @@ use core::fmt;
 use tripoint_core::Addr;
 
 /// Why bytes are refused as an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageError {
     /// There are fewer bytes than the image has.
@@ -77,10 +77,12 @@ impl fmt::Display for ImageError {
     }
 }
 
+tripoint_core::debug_as_text!(ImageError: Short, Magic, Version, Machine, Fingerprint, Header, Unaligned, Reference);
+
 impl core::error::Error for ImageError {}
 
 /// Why no image of objects was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteImageError {
     /// One of the roots is this address, at which the heap has no object.
@@ -155,5 +157,7 @@ impl fmt::Display for WriteImageError {
         }
     }
 }
+
+tripoint_core::debug_as_text!(WriteImageError: NoObject, Full, Base, Align, Outside, Place, Weak, NotForImages, Size);
 
 impl core::error::Error for WriteImageError {}

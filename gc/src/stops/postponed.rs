@@ -4,7 +4,7 @@ use core::fmt;
 use core::panic::Location;
 
 /// A heap was not stopped in the time that was allowed. Nothing was done, and all mutators go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Postponed {
     /// A mutator did not give way.
@@ -37,5 +37,7 @@ impl fmt::Display for Postponed {
         }
     }
 }
+
+tripoint_core::debug_as_text!(Postponed: Late, Busy);
 
 impl core::error::Error for Postponed {}

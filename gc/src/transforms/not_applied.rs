@@ -8,7 +8,7 @@ use crate::references::object::Object;
 use crate::walks::roots::Referrer;
 
 /// A transform was not applied: no reference was changed. It still has its pairs, so it may be applied later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotApplied {
     /// The transform is of another heap than the one that is stopped.
@@ -75,5 +75,7 @@ impl fmt::Display for NotApplied {
         }
     }
 }
+
+tripoint_core::debug_as_text!(NotApplied: OtherHeap, NoObject, Twice, Chain, Ambiguous, Dependent);
 
 impl core::error::Error for NotApplied {}

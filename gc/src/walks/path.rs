@@ -56,7 +56,7 @@ pub struct Path<'t> {
 }
 
 /// Why there is no path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoPath {
     /// There is no object at that address.
@@ -83,6 +83,8 @@ impl fmt::Display for NoPath {
         })
     }
 }
+
+tripoint_core::debug_as_text!(NoPath: NoObject, Unreachable, Finalizable, Full);
 
 impl core::error::Error for NoPath {}
 

@@ -8,7 +8,7 @@ use core::fmt;
 ///
 /// `Outside`, `Overrun` and `NotSubmitted` say that a device, or the code that read its ring, named memory that is not its own.
 /// The ring counts them ([`PacketRingCounts::refused`](super::PacketRingCounts::refused)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PacketError {
     /// No unit of the pool lies there.
@@ -77,5 +77,7 @@ impl fmt::Display for PacketError {
         }
     }
 }
+
+tripoint_core::debug_as_text!(PacketError: Outside, Unaligned, Overrun, NotSubmitted, NoRoom);
 
 impl core::error::Error for PacketError {}

@@ -227,7 +227,7 @@ impl Estimate {
 }
 
 /// Why there are no exact limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitsError {
     /// Samples were drawn with different means.
@@ -246,6 +246,8 @@ impl fmt::Display for LimitsError {
         })
     }
 }
+
+tripoint_core::debug_as_text!(LimitsError: SeveralMeans, TooLarge);
 
 impl Error for LimitsError {}
 

@@ -11,7 +11,6 @@ use crate::format::VERSION;
 use crate::reader::file::Reader;
 
 /// Why a telemetry file cannot be read, or not all of it.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The system refused a call.
@@ -188,6 +187,8 @@ impl fmt::Display for After<'_> {
         self.0.as_ref().map_or(Ok(()), |path| write!(f, " {}", path.display()))
     }
 }
+
+tripoint_core::debug_as_text!(OpenError: System, NotTelemetry, AreSwitches, NotSwitches, OtherSwitches, Unfinished, ForeignByteOrder, Newer, Truncated, Damaged, NoneFound, Several);
 
 impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {

@@ -7,7 +7,7 @@ use core::fmt;
 use crate::format::{HeaderFlags, MAX_ENTRIES, MAX_RING_BYTES, MAX_RINGS};
 
 /// Why telemetry could not be created.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TelemetryError {
     /// The memory for telemetry is too small.
@@ -65,10 +65,12 @@ impl fmt::Display for TelemetryError {
     }
 }
 
+tripoint_core::debug_as_text!(TelemetryError: TooSmall, TooLarge, NoMemory, Path, System);
+
 impl core::error::Error for TelemetryError {}
 
 /// A call that the system refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// What was asked for.
     pub call: SystemCall,
@@ -234,6 +236,8 @@ impl fmt::Display for Refusal {
         write!(f, ": {error}; {advice}")
     }
 }
+
+tripoint_core::debug_as_text!(Refusal);
 
 impl core::error::Error for Refusal {}
 
