@@ -29,7 +29,7 @@ fn dumps_here() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let here = pattern.starts_with(|first: char| first != '|' && first != '/');
     if !here {
-        eprintln!("SKIPPED: cores go to {pattern}");
+        tripoint_oracle::skipped!("cores go to {pattern}");
     }
     here
 }
@@ -51,7 +51,7 @@ fn core_size(name: &str, before_the_crash: impl FnOnce()) -> Option<u64> {
     let core = fs::read_dir(&place).unwrap().next().map(|file| file.unwrap().metadata().unwrap().len());
     fs::remove_dir_all(&place).unwrap();
     if core.is_none() {
-        eprintln!("SKIPPED: no core may be written (ulimit -Hc)");
+        tripoint_oracle::skipped!("no core may be written (ulimit -Hc)");
     }
     core
 }

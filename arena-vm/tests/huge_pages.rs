@@ -32,7 +32,7 @@ fn free(size: HugePageSize) -> usize {
 /// Says that a test needs something that is not here; fails if the script has provided for it.
 fn skip(what: &str) {
     assert!(env::var_os("TRIPOINT_HUGE_PAGES").is_none(), "{what}");
-    eprintln!("SKIPPED: {what}: run verify/huge-pages as root");
+    tripoint_oracle::skipped!("{what}: run verify/huge-pages as root");
 }
 
 /// The pool for one test; `None` if it has fewer than `count` pages.
@@ -251,6 +251,7 @@ fn a_process_that_locks_its_memory_takes_no_more_pages() {
     let outcome = in_child(|| {
         // SAFETY: takes flags only, and binds this child.
         if unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_CURRENT) } != 0 {
+            tripoint_oracle::skipped!("this process may not lock its memory");
             return;
         }
         let before = free(HugePageSize::TwoMiB);
@@ -293,7 +294,9 @@ fn writes_to_huge_pages_are_watched_or_count_as_unknown() {
     let arena = ArenaVm::create(on(POOL)).unwrap();
     let pool = arena.register().unwrap();
     let block = arena.alloc_tracts(4 * HUGE, pool).unwrap();
-    let Ok(watch) = arena.write_watch() else { return };
+    let Ok(watch) = arena.write_watch() else {
+        return tripoint_oracle::skipped!("writes are not watched here");
+    };
     let written = || {
         let mut pages = Vec::new();
         // SAFETY: the range is whole grains of the arena.

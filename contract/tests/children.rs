@@ -10,7 +10,7 @@ use core::ptr;
 use std::process::{Command, Output};
 use std::thread;
 
-use common::{Reason, armed, contract, in_child};
+use common::{Reason, armed, contract, has_skipped, in_child};
 use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
 use tripoint_contract::mock::{Calls, Failing};
 use tripoint_contract::{
@@ -24,7 +24,7 @@ fn filtered(contract: &'static Contract<Reason, 4>) -> Option<Guard<Reason>> {
     let guard = armed(contract, HotThread { classes, detectors, policies, ..HotThread::new("hot") });
     let live = guard.slot().live().contains(detectors);
     if !live {
-        say(c"SKIPPED: filters are refused here\n");
+        tripoint_oracle::skipped!("filters are refused here");
     }
     live.then_some(guard)
 }
@@ -100,8 +100,7 @@ fn map() -> c_int {
 }
 
 fn said(output: &Output, what: &str) -> bool {
-    let text = String::from_utf8_lossy(&output.stdout);
-    text.contains(what) || text.contains("SKIPPED")
+    String::from_utf8_lossy(&output.stdout).contains(what) || has_skipped(output)
 }
 
 /// A child without a supervisor gets an error; it does not wait forever.
@@ -185,7 +184,7 @@ fn a_hot_thread_becomes_no_other_program() {
             }
         });
     };
-    assert!(!output.status.success() || said(&output, "SKIPPED"), "{output:?}");
+    assert!(!output.status.success() || has_skipped(&output), "{output:?}");
 }
 
 /// The control of the above: a cold thread may, whatever hot threads there are.

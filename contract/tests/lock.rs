@@ -70,7 +70,7 @@ fn code_that_is_locked_does_not_fault() {
     let Some(child) = in_child("code_that_is_locked_does_not_fault") else {
         let (faults, locked) = faults_after(|| lock_memory(&[]));
         if !locked.is_whole() {
-            eprintln!("SKIPPED: the limit of locked memory is too small here: {locked}");
+            tripoint_oracle::skipped!("the limit of locked memory is too small here: {locked}");
             return;
         }
         assert_eq!(faults, 0);
@@ -89,7 +89,7 @@ fn code_that_cannot_be_locked_is_brought_in() {
         let (faults, locked) = faults_after(|| lock_with(Calls::LOCK));
         assert!((locked.code, locked.data, locked.error) == (0, 0, Some(REFUSED)), "{locked:?}");
         if locked.brought_in == 0 {
-            eprintln!("SKIPPED: this kernel brings nothing in");
+            tripoint_oracle::skipped!("this kernel brings nothing in");
             return;
         }
         assert_eq!(faults, 0);
@@ -171,7 +171,7 @@ fn traps_are_live_in_a_process_that_locks_all_it_maps() {
         let before = live();
         // SAFETY: takes a number.
         if unsafe { libc::mlockall(libc::MCL_FUTURE) } != 0 {
-            eprintln!("SKIPPED: nothing may be locked here");
+            tripoint_oracle::skipped!("nothing may be locked here");
             return;
         }
         assert_eq!(live(), before);

@@ -143,7 +143,7 @@ fn a_walk_that_faults_charges_no_thread() {
         let policies = Policies::all(Policy::Quarantine);
         let guard = armed(contract, HotThread { classes, detectors, policies, ..HotThread::new("hot") });
         if guard.slot().live() != detectors {
-            eprintln!("SKIPPED: {:?} is refused here", detectors.difference(guard.slot().live()));
+            tripoint_oracle::skipped!("{:?} is refused here", detectors.difference(guard.slot().live()));
             return;
         }
         let page = map_page();

@@ -247,7 +247,7 @@ fn what_was_not_asked_for_is_not_missing() {
     if guard.slot().live().contains(kernels) {
         assert_eq!((report.missing(), report.outcome()), (DetectorSet::empty(), Outcome::Passed));
     } else {
-        eprintln!("SKIPPED: the kernel refuses {:?}", kernels - guard.slot().live());
+        tripoint_oracle::skipped!("the kernel refuses {:?}", kernels - guard.slot().live());
     }
     assert_eq!(report.not_asked_for(), DetectorSet::POOL_EVENTS | DetectorSet::FOREIGN_MALLOC);
     // An arena reports an event on another thread: the hook is there, for all threads.

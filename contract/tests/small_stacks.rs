@@ -32,7 +32,7 @@ fn hot() -> HotThread<'static> {
 /// Maps a page and touches it; both are caught with their place.
 fn be_caught(contract: Watched, guard: &Guard<Reason>) {
     if !guard.slot().live().contains(DETECTORS) {
-        eprintln!("SKIPPED: {:?} is refused here", DETECTORS.difference(guard.slot().live()));
+        tripoint_oracle::skipped!("{:?} is refused here", DETECTORS.difference(guard.slot().live()));
         return;
     }
     let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -27,7 +27,7 @@ fn with_stack(
     // SAFETY: the mutator stays on this thread, and the root is dropped first, at the end of this function.
     match unsafe { heap.root_stack(&mutator, NonNull::from(&mut cold_end)) } {
         Ok(_root) => below(|| test(heap, &mut mutator, &mut point)),
-        Err(error) => println!("skipped: {error}"),
+        Err(error) => tripoint_oracle::skipped!("{error}"),
     }
 }
 

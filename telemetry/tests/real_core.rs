@@ -97,7 +97,7 @@ fn crash(folder: &Folder, filter: &str) -> Option<(u32, PathBuf)> {
     let core = folder.core().filter(|_| may_be_whole());
     if core.is_none() {
         let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
-        eprintln!("SKIPPED: the system wrote no whole core file here; its pattern is {pattern:?}");
+        tripoint_oracle::skipped!("the system wrote no whole core file here; its pattern is {pattern:?}");
     }
     Some((process, core?))
 }

@@ -11,7 +11,7 @@ use crate::old_kernel::without;
 fn first_node(arena: &ArenaVm) -> Option<usize> {
     let nodes = arena.platform().memory_nodes();
     if nodes.is_err() {
-        eprintln!("SKIPPED: the kernel does not say which memory nodes it has");
+        tripoint_oracle::skipped!("the kernel does not say which memory nodes it has");
     }
     nodes.ok()?.nodes().next()
 }
@@ -53,7 +53,7 @@ fn transparent_huge_pages_are_counted_in_the_report() {
     write(block, 1);
     match arena.merge() {
         Ok(merged) => assert_eq!(arena.page_report().unwrap().transparent(), merged),
-        Err(error) => eprintln!("SKIPPED: {error}: {:?}", arena.last_refusal()),
+        Err(error) => tripoint_oracle::skipped!("{error}: {:?}", arena.last_refusal()),
     }
     assert_eq!(arena.page_report().unwrap().total(), arena.sizes().committed);
 }

@@ -148,7 +148,7 @@ fn merging_puts_what_is_committed_on_huge_pages() {
         assert_eq!(arena.last_refusal().unwrap().call, "collapse");
         match arena.merge() {
             Ok(merged) => assert!(merged >= 2 * HUGE && merged.is_multiple_of(HUGE), "{merged}"),
-            Err(error) => eprintln!("SKIPPED: {error}: {:?}", arena.last_refusal()),
+            Err(error) => tripoint_oracle::skipped!("{error}: {:?}", arena.last_refusal()),
         }
         assert!(holds(block, 7));
     });

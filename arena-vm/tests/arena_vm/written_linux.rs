@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::FromRawFd;
-use std::{println, thread};
+use std::thread;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Prefault};
 use tripoint_core::internal::Defer;
@@ -355,7 +355,7 @@ fn options_for_memory_do_not_hide_writes() {
         let arena = match ArenaVm::create(options) {
             Ok(arena) => arena,
             Err(error) => {
-                println!("not run: {error}");
+                tripoint_oracle::skipped!("{error}");
                 continue;
             }
         };
@@ -385,7 +385,7 @@ fn memory_that_is_locked_by_the_process_is_watched_or_refused() {
     let outcome = in_child(|| {
         // SAFETY: takes flags only, and binds this child.
         if unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_CURRENT) } != 0 {
-            println!("not run: this process may not lock its memory");
+            tripoint_oracle::skipped!("this process may not lock its memory");
             return;
         }
         let Some((arena, block)) = watched(ArenaVmOptions { spare_share: 0, ..small() }) else { return };

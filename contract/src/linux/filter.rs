@@ -188,7 +188,9 @@ mod tests {
 
     #[test]
     fn memory_calls_notify_and_no_others() {
-        let Some(native) = ARCHITECTURE else { return };
+        let Some(native) = ARCHITECTURE else {
+            return tripoint_oracle::skipped!("the numbers are not known here");
+        };
         for call in 0..1024 {
             let is_memory_call = memory_call_name(call as usize).is_some();
             assert_eq!(run(native, call), if is_memory_call { NOTIFY } else { ALLOW }, "{call}");
@@ -198,7 +200,9 @@ mod tests {
 
     #[test]
     fn calls_of_32_bit_code_notify_and_are_named() {
-        let Some(compatible) = COMPATIBLE else { return };
+        let Some(compatible) = COMPATIBLE else {
+            return tripoint_oracle::skipped!("there is no 32-bit code here");
+        };
         for call in 0..1024 {
             let known = MEMORY_CALLS.iter().find(|known| known.compatible == call);
             assert_eq!(run(compatible, call) == NOTIFY, known.is_some(), "{call}");

@@ -9,7 +9,7 @@ use tripoint_contract::{
     ViolationClass,
 };
 use tripoint_core::{Event, EventHook};
-use tripoint_oracle::forever;
+use tripoint_oracle::{forever, pass_skips_on};
 use tripoint_stack::Site;
 
 /// The reason of the tests' amnesties.
@@ -95,7 +95,7 @@ pub(crate) fn opaque(value: usize) -> usize {
 }
 
 /// Runs the calling test, whose name is `test`, in a process of its own, and returns
-/// its output; returns `None` in that process.
+/// its output, and passes on what it skipped; returns `None` in that process.
 pub(crate) fn in_child(test: &str) -> Option<std::process::Output> {
     const CHILD: &str = "TRIPOINT_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
@@ -103,7 +103,14 @@ pub(crate) fn in_child(test: &str) -> Option<std::process::Output> {
     }
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, "1");
-    Some(child.output().unwrap())
+    let output = child.output().unwrap();
+    pass_skips_on(&output);
+    Some(output)
+}
+
+/// Whether a child says that it skipped its test.
+pub(crate) fn has_skipped(child: &std::process::Output) -> bool {
+    String::from_utf8_lossy(&child.stderr).contains("skipped: ")
 }
 
 /// Keeps what it observes, in memory that it has from the beginning.

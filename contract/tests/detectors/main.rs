@@ -62,7 +62,7 @@ fn hot(detectors: DetectorSet) -> HotThread<'static> {
 fn is_live(slot: &Slot, detector: DetectorSet) -> bool {
     let live = slot.live().contains(detector);
     if !live {
-        eprintln!("SKIPPED: {detector:?} is refused here");
+        tripoint_oracle::skipped!("{detector:?} is refused here");
     }
     live
 }

@@ -25,12 +25,12 @@ fn under_a_debugger_that_passes_traps_the_process_goes_on() {
     debugger.args(["-nx", "-batch", "-ex", "handle SIGTRAP nostop noprint pass", "-ex", "run", "--args"]);
     debugger.arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]).env(DEBUGGED, "1");
     let Ok(output) = debugger.output() else {
-        eprintln!("SKIPPED: no debugger here");
+        tripoint_oracle::skipped!("no debugger here");
         return;
     };
     let said = String::from_utf8_lossy(&output.stdout);
     if !said.contains("running 1 test") {
-        eprintln!("SKIPPED: the debugger starts nothing here: {output:?}");
+        tripoint_oracle::skipped!("the debugger starts nothing here: {output:?}");
         return;
     }
     assert!(said.contains("went on") && said.contains("exited normally"), "{output:?}");

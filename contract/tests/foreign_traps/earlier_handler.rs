@@ -45,7 +45,7 @@ fn be_sent_both() {
     let contract = contract();
     let guard = hot(contract);
     if !guard.slot().live().contains(TRAPS) {
-        eprintln!("SKIPPED: {:?} is refused here", TRAPS.difference(guard.slot().live()));
+        tripoint_oracle::skipped!("{:?} is refused here", TRAPS.difference(guard.slot().live()));
     }
     assert_catches(contract, &guard);
     let (asked, site) = last_call_site(guard.slot());

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::ptr;
 
-use crate::common::{Reason, contract, in_child};
+use crate::common::{Reason, contract, has_skipped, in_child};
 use crate::{
     HANDLED, TRAPS, assert_catches, assert_killed_by_trap, end_if_it_hangs, hot_with, later_handler,
     on_hot_thread, unhandled, use_fresh_page,
@@ -30,7 +30,7 @@ fn be_displaced_by(handler: libc::sighandler_t, poll_first: bool) {
     let contract = contract();
     let guard = hot_with(contract, TRAPS | DetectorSet::FAULT_POLL);
     if !guard.slot().live().contains(TRAPS) {
-        eprintln!("SKIPPED: {:?} is refused here", TRAPS.difference(guard.slot().live()));
+        tripoint_oracle::skipped!("{:?} is refused here", TRAPS.difference(guard.slot().live()));
         return;
     }
     assert_catches(contract, &guard);
@@ -96,8 +96,7 @@ fn before_a_poll_the_default_that_comes_later_ends_the_process_at_a_fault() {
     else {
         return on_hot_thread(|| be_displaced_by(libc::SIG_DFL, false));
     };
-    if String::from_utf8_lossy(&child.stderr).contains("SKIPPED") {
-        eprintln!("SKIPPED: traps are refused here");
+    if has_skipped(&child) {
         return;
     }
     assert_killed_by_trap(&child);

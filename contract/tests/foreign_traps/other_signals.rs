@@ -47,7 +47,7 @@ fn counted(
     work();
     let live = guard.slot().live().contains(DetectorSet::MEMORY_CALLS);
     if !live {
-        eprintln!("SKIPPED: filters are refused here");
+        tripoint_oracle::skipped!("filters are refused here");
     }
     live.then(|| calls() - before)
 }

@@ -40,7 +40,7 @@ impl Ring {
     #[inline(never)]
     pub(crate) fn culprit_madvise(&self, pages: &Pages) {
         if self.descriptor < 0 {
-            println!("SKIPPED: no io_uring here");
+            tripoint_oracle::skipped!("no io_uring here");
             return;
         }
         // SAFETY: the one entry of 64 bytes, and words of the ring where the kernel said,

@@ -124,7 +124,7 @@ fn a_library_that_is_loaded_later_is_noted_when_asked_for() {
             && places(&objects()).iter().any(|(_, is_noted)| !is_noted)
     };
     let Some(library) = LIBRARIES.into_iter().find(|library| loads(library)) else {
-        eprintln!("SKIPPED: there is no library here that could be loaded later");
+        tripoint_oracle::skipped!("there is no library here that could be loaded later");
         return;
     };
     let before = objects().entries.len();

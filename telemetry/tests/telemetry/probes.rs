@@ -158,7 +158,7 @@ fn run_tool(tool: &str, arguments: &[&str]) -> Option<Output> {
     match output.as_ref().map(|output| output.status.code()) {
         // These are how `timeout` ends if it cannot run the tool, or has ended it.
         Err(_) | Ok(None | Some(124..=127 | 137)) => {
-            eprintln!("not run: {tool} is not there, or does not end: {output:?}");
+            tripoint_oracle::skipped!("{tool} is not there, or does not end: {output:?}");
             None
         }
         _ => output.ok(),
@@ -180,7 +180,10 @@ fn a_debugger_reads_every_argument() {
     let Some(output) = output else { return };
     let said = String::from_utf8_lossy(&output.stdout);
     if !said.contains("running 1 test") {
-        return eprintln!("not run: gdb starts nothing here: {}", String::from_utf8_lossy(&output.stderr));
+        return tripoint_oracle::skipped!(
+            "gdb starts nothing here: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let fired: Vec<_> =
         said.lines().filter_map(|line| Some(&line[line.find("fired ")?..])).map(str::to_owned).collect();
@@ -199,7 +202,7 @@ fn bpftrace_reads_arguments() {
     let program = std::env::current_exe().unwrap();
     let program = program.to_str().unwrap();
     if program.contains([' ', ':']) {
-        return eprintln!("not run: bpftrace cannot be told this path: {program}");
+        return tripoint_oracle::skipped!("bpftrace cannot be told this path: {program}");
     }
     // What the program prints comes between.
     let prints = |output: &Output, line: &str| String::from_utf8_lossy(&output.stdout).contains(line);
@@ -208,7 +211,7 @@ fn bpftrace_reads_arguments() {
         return;
     };
     if !prints(&control, "began\n") {
-        return eprintln!("not run: bpftrace traces nothing here: {control:?}");
+        return tripoint_oracle::skipped!("bpftrace traces nothing here: {control:?}");
     }
     let script = format!(
         "usdt:{program}:tripoint:grow {{ printf(\"grow %d\\n\", arg0); }} \

@@ -20,6 +20,6 @@ pub fn core_by_debugger(program: &Command, directory: &Path) -> Option<PathBuf> 
     if core.exists() {
         return Some(core);
     }
-    eprintln!("SKIPPED: no core by gdb here: {output:?}");
+    crate::skipped!("no core by gdb here: {output:?}");
     None
 }

@@ -15,6 +15,7 @@
 mod bytes;
 mod caches;
 mod choices;
+mod deadline;
 mod debugger;
 mod effort;
 mod forever;
@@ -29,6 +30,7 @@ mod party;
 mod points;
 mod random;
 mod run;
+mod skipped;
 mod subject;
 #[cfg(not(tripoint_loom))]
 mod telemetry_bytes;
@@ -38,6 +40,7 @@ mod test_pool;
 pub use bytes::all_are;
 pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
+pub use deadline::{DEADLINE, in_time};
 pub use debugger::core_by_debugger;
 pub use effort::{cases, effort};
 pub use forever::forever;
@@ -52,6 +55,7 @@ pub use party::{Member, Party};
 pub use points::operate_points;
 pub use random::Random;
 pub use run::{Run, Scrutiny, Slack, live_in_frames, live_manually};
+pub use skipped::{note_skip, pass_skips_on};
 #[cfg(not(tripoint_loom))]
 pub use telemetry_bytes::telemetry_bytes;
 pub use telemetry_file::{NaiveEvent, NaiveFile, NaiveRing};

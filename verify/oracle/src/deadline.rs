@@ -1,0 +1,57 @@
+//! How long a test waits before it fails.
+
+use core::time::Duration;
+use std::sync::mpsc;
+use std::thread;
+
+/// How long a test waits for what should come soon. It is long, because machines that run tests are busy.
+pub const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Does `work` on a thread of its own, and returns what it returns.
+///
+/// # Panics
+/// If `work` panics, or has not ended by [`DEADLINE`]. Then its thread is left behind; it ends with the process.
+#[track_caller]
+pub fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    ends_within(DEADLINE, work)
+}
+
+#[track_caller]
+fn ends_within<T: Send + 'static>(time: Duration, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = mpsc::channel();
+    let worker = thread::spawn(move || {
+        // The receiver is gone only after the deadline.
+        let _ = done.send(work());
+    });
+    match wait.recv_timeout(time) {
+        Ok(outcome) => outcome,
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("this has not ended after {time:?}"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => match worker.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("it ended without its outcome"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_ends_returns_its_outcome() {
+        assert_eq!(in_time(|| 7), 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "this has not ended after")]
+    fn work_that_never_ends_fails() {
+        let (_never, wait) = mpsc::channel::<()>();
+        ends_within(Duration::from_millis(10), move || drop(wait.recv()));
+    }
+
+    #[test]
+    #[should_panic(expected = "on purpose")]
+    fn work_that_fails_fails() {
+        in_time(|| panic!("on purpose"));
+    }
+}
