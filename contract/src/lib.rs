@@ -26,7 +26,7 @@
 //!    hook, and a `static CONTRACT: Contract = Contract::new();`
 //! 2. coordinator: make arena and pools, [`Contract::begin_init`]
 //! 3. each hot thread: [`Contract::register`], then in its loop [`Route::pass`] and
-//!    [`Guard::check`]
+//!    [`Guard::check`]. `Contract::run` starts hot threads in a scope, and stops them if one fails
 //! 4. coordinator: `Contract::warm_up`, which returns when every hot thread that has
 //!    registered is armed. A coordinator that has other work meanwhile calls
 //!    [`Warmup::step`] instead
@@ -121,6 +121,8 @@ pub use phases::hot_thread::HotThread;
 pub use phases::memory::Arenas;
 pub use phases::policy::{Policies, Policy, PolicyError};
 pub use phases::route::{ROUTE_MINIMUM, Route};
+#[cfg(feature = "std")]
+pub use phases::run::{HotLoop, Run, RunFailure};
 pub use phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
 pub use report::findings::Report;
 pub use report::outcome::Outcome;

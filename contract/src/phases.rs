@@ -14,5 +14,7 @@ pub(crate) mod memory;
 pub(crate) mod policy;
 mod requests;
 pub(crate) mod route;
+#[cfg(feature = "std")]
+pub(crate) mod run;
 pub(crate) mod session;
 pub(crate) mod warmup;

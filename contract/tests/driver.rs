@@ -13,12 +13,13 @@ use tripoint_contract::{
     Contract, Criterion, Guard, HotThread, NoDetectors, Observation, Outcome, Phase, Report, Route,
     ViolationClass, ViolationSet, WarmupFailure, WarmupOptions, WarmupSummary,
 };
+use tripoint_oracle::in_time;
 
 const MILLISECOND: u64 = 1_000_000;
 
 /// Short enough that failures come soon, and long enough for a busy machine.
 const OPTIONS: WarmupOptions =
-    WarmupOptions { quiet_window: MILLISECOND, retries: 3, patience: 60_000 * MILLISECOND };
+    WarmupOptions { quiet_window: MILLISECOND, retries: 3, patience: 60_000 * MILLISECOND, on_wait: None };
 
 /// Warms up a process whose one hot thread does `turn` until the warm-up has ended.
 fn warm_up(
@@ -132,17 +133,50 @@ fn the_driver_returns_if_another_thread_ends_steady_state_at_once() {
     assert_eq!(contract.phase(), Phase::Teardown);
 }
 
-/// A thread that has left is not waited for, but nothing is said to have been armed.
+/// Before, a thread that had ended in Init was waited for until patience ended, or nothing was armed and that was a
+/// success. Here patience never ends.
 #[test]
-fn a_process_whose_last_hot_thread_has_left_is_not_reported_as_armed() {
-    let contract = contract();
-    let routes = [Route::with_minimum("tick", 1)];
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let guard = contract.register_with(HotThread::new("hot"), NoDetectors).unwrap();
-            steady(&guard, &routes[0]);
+fn a_thread_that_has_ended_is_named_at_once() {
+    for passes in [1, 0] {
+        let (contract, failure) = in_time(move || {
+            let contract = contract();
+            let routes = [Route::with_minimum("tick", 1)];
+            let options = WarmupOptions { patience: u64::MAX, ..OPTIONS };
+            let failure = thread::scope(|scope| {
+                scope.spawn(|| {
+                    let guard = contract.register_with(HotThread::new("hot"), NoDetectors).unwrap();
+                    (0..passes).for_each(|_| steady(&guard, &routes[0]));
+                });
+                contract.warm_up(&routes, &(), options).unwrap_err()
+            });
+            (contract, failure)
         });
-        assert!(contract.warm_up(&routes, &(), OPTIONS).is_ok());
+        assert_eq!((failure.criterion, failure.thread.unwrap().as_str()), (Criterion::Present, "hot"));
+        assert!(
+            failure.to_string().starts_with("a hot thread has ended; thread hot: look at the error"),
+            "{failure}"
+        );
+        assert_eq!(Report::new(contract).outcome(), Outcome::NotArmed);
+    }
+}
+
+/// The thread passes its route only when it was said that the warm-up waits for it.
+#[test]
+fn a_route_that_is_not_passed_is_named_while_the_warm_up_waits() {
+    static IS_NAMED: AtomicBool = AtomicBool::new(false);
+    fn on_wait(wait: &WarmupFailure) {
+        if wait.route == Some("tick") {
+            IS_NAMED.store(true, Ordering::SeqCst);
+        }
+    }
+    let outcome = in_time(|| {
+        let options = WarmupOptions { patience: u64::MAX, on_wait: Some(on_wait), ..OPTIONS };
+        warm_up(contract(), options, |guard, route| {
+            if IS_NAMED.load(Ordering::SeqCst) {
+                route.pass();
+            }
+            guard.check();
+        })
     });
-    assert_eq!(Report::new(contract).outcome(), Outcome::NotArmed);
+    assert!(outcome.is_ok(), "{outcome:?}");
 }

@@ -6,7 +6,7 @@
 
 mod common;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 
 use common::{Planned, Reason, contract};
 use tripoint_contract::{
@@ -15,7 +15,7 @@ use tripoint_contract::{
 };
 use tripoint_core::{Error, Result};
 
-const OPTIONS: WarmupOptions = WarmupOptions { quiet_window: 10, retries: 2, patience: 1_000 };
+const OPTIONS: WarmupOptions = WarmupOptions { quiet_window: 10, retries: 2, patience: 1_000, on_wait: None };
 
 /// Memory that records the requests made to it.
 #[derive(Default)]
@@ -179,7 +179,11 @@ fn a_spoiled_rehearsal_is_repeated_a_bounded_number_of_times() {
     }
     let failed = failure(spoil_rehearsal(&mut warmup, &guard, &mut time));
     assert_eq!((failed.criterion, failed.classes), (Criterion::Rehearsal, ViolationSet::ALLOC));
-    assert_eq!(failed.to_string(), "the rehearsal was not clean; thread hot; alloc");
+    assert!(
+        failed
+            .to_string()
+            .starts_with("the rehearsal was not clean; thread hot; alloc: print Report::drained")
+    );
     assert_eq!(memory.calls().last(), Some(&"thaw"));
     assert_eq!((contract.phase(), warmup.rounds()), (Phase::Warmup, OPTIONS.retries + 1));
     guard.check();
@@ -208,16 +212,23 @@ fn an_untaken_route_is_named() {
     assert_eq!(warmup.step(1_004), Progress::Routes);
     let failed = failure(warmup.step(1_005));
     assert_eq!((failed.criterion, failed.route), (Criterion::Routes, Some("snapshot")));
+    let text =
+        "a route was not passed often enough; route snapshot, 0 of 7 passes: call Route::pass on that path";
+    assert!(failed.to_string().starts_with(text), "{failed}");
+    assert_eq!(format!("{failed:?}"), failed.to_string(), "what `main` prints");
 }
 
 #[test]
 fn a_thread_that_is_never_quiet_is_named() {
     let (contract, guard) = in_warmup();
+    let ((ready, has_begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
     let innocent = std::thread::spawn(move || {
         let guard: Bare = contract.register_with(HotThread::new("innocent"), NoDetectors).unwrap();
         (0..100).for_each(|_| cause(&guard));
+        ready.send(()).unwrap();
+        let _ = ends.recv();
     });
-    innocent.join().unwrap();
+    has_begun.recv().unwrap();
     let mut warmup = Warmup::new(contract, &[], &(), OPTIONS);
     let mut time = 0;
     let failed = loop {
@@ -229,8 +240,10 @@ fn a_thread_that_is_never_quiet_is_named() {
         cause(&guard);
         time += 5;
     };
-    assert_eq!(failed.to_string(), "events did not cease; thread hot; alloc");
+    assert!(failed.to_string().starts_with("events did not cease; thread hot; alloc: "), "{failed}");
     assert!((1_000..1_010).contains(&time));
+    drop(end);
+    innocent.join().unwrap();
 }
 
 #[test]
@@ -243,7 +256,8 @@ fn a_thread_that_does_not_answer_is_named() {
         (0..checks_before).for_each(|_| guard.check());
         warmup.step(11);
         let failed = failure(warmup.step(5_000));
-        assert_eq!(failed.to_string(), "a hot thread did not check its guard; thread hot");
+        let text = "a hot thread did not check its guard; thread hot: call Guard::check once";
+        assert!(failed.to_string().starts_with(text), "{failed}");
     }
 }
 
@@ -265,6 +279,81 @@ fn memory_that_cannot_be_prepared_fails_the_warm_up() {
         assert_eq!((failed.criterion, failed.error), (Criterion::Prepare, Some(Error::Memory)));
         let calls = memory.calls();
         assert_eq!(calls[calls.len() - 2..], [fails, "thaw"]);
+    }
+}
+
+/// What it waits for is known at any time, so that a program can say it.
+#[test]
+fn what_a_warm_up_waits_for_can_be_asked() {
+    let (contract, guard) = in_warmup();
+    let routes = [Route::with_minimum("snapshot", 2)];
+    let mut warmup = Warmup::new(contract, &routes, &(), OPTIONS);
+    assert!(warmup.waits_for().is_none());
+    routes[0].pass();
+    warmup.step(0);
+    let wait = warmup.waits_for().unwrap();
+    assert_eq!(
+        (wait.criterion, wait.route, wait.passes, wait.minimum),
+        (Criterion::Routes, Some("snapshot"), 1, 2)
+    );
+    routes[0].pass();
+    warmup.step(1);
+    assert_eq!(warmup.waits_for().unwrap().criterion, Criterion::Quiet);
+    warmup.step(11);
+    let wait = warmup.waits_for().unwrap();
+    assert_eq!((wait.criterion, wait.thread.unwrap().as_str()), (Criterion::Answer, "hot"), "its poll");
+    for time in 12.. {
+        guard.check();
+        if warmup.step(time) == Progress::Done {
+            break;
+        }
+    }
+    assert!(warmup.waits_for().is_none());
+}
+
+/// In each wait. A second warm-up knows of that thread, and does not fail of it.
+#[test]
+fn a_thread_that_has_left_is_named_at_the_next_step() {
+    for steps in 0..5 {
+        let contract = contract();
+        let stays: Bare = contract.register_with(HotThread::new("stays"), NoDetectors).unwrap();
+        let leaves =
+            move || -> Bare { contract.register_with(HotThread::new("leaves"), NoDetectors).unwrap() };
+        let (go, goes) = mpsc::channel::<()>();
+        let (done, has_done) = mpsc::channel();
+        let leaver = std::thread::spawn(move || {
+            let guard = leaves();
+            done.send(()).unwrap();
+            while goes.recv().is_ok() {
+                guard.check();
+                done.send(()).unwrap();
+            }
+        });
+        has_done.recv().unwrap();
+        contract.begin_warmup().unwrap();
+        let memory = Memory::default();
+        let mut warmup = Warmup::new(contract, &[], &memory, OPTIONS);
+        for step in 0..steps {
+            assert!(
+                !matches!(warmup.step(5 * step), Progress::Failed(_) | Progress::Done),
+                "{step} of {steps}"
+            );
+            stays.check();
+            go.send(()).unwrap();
+            has_done.recv().unwrap();
+        }
+        drop(go);
+        leaver.join().unwrap();
+        let failed = failure(warmup.step(5 * steps));
+        assert_eq!(
+            (failed.criterion, failed.thread.unwrap().as_str()),
+            (Criterion::Present, "leaves"),
+            "{steps}"
+        );
+        assert_eq!(memory.calls().last(), Some(&"thaw"));
+        let mut again = Warmup::new(contract, &[], &memory, OPTIONS);
+        while again.step(0) != Progress::Quiet {}
+        assert_eq!(again.step(1), Progress::Quiet);
     }
 }
 

@@ -25,6 +25,7 @@ use crate::phases::route::Route;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
 use crate::words::class::{ViolationClass, ViolationSet};
+use crate::words::lifecycle::Phase;
 use crate::words::name::Name;
 
 /// Options for a warm-up. Times are in ns.
@@ -36,11 +37,14 @@ pub struct WarmupOptions {
     pub retries: usize,
     /// For how long the warm-up waits for any one criterion; by default 60 s.
     pub patience: u64,
+    /// What `Contract::warm_up` calls about once a second while it waits, with what it waits for
+    /// ([`Warmup::waits_for`]); by default nothing. For instance `Some(|wait| eprintln!("{wait}"))`.
+    pub on_wait: Option<fn(&WarmupFailure)>,
 }
 
 impl Default for WarmupOptions {
     fn default() -> Self {
-        Self { quiet_window: 1_000_000_000, retries: 5, patience: 60_000_000_000 }
+        Self { quiet_window: 1_000_000_000, retries: 5, patience: 60_000_000_000, on_wait: None }
     }
 }
 
@@ -49,6 +53,9 @@ impl Default for WarmupOptions {
 pub enum Criterion {
     /// The process is in Init when the warm-up begins.
     Phase,
+    /// Every hot thread that has registered is still there. A guard that is dropped before the thread
+    /// is armed fails the warm-up at its next step.
+    Present,
     /// Every route is passed often enough.
     Routes,
     /// No event of any class on any hot thread for the quiet window.
@@ -61,8 +68,43 @@ pub enum Criterion {
     Rehearsal,
 }
 
-/// Why a warm-up failed: the criterion, and the thread or route that did not meet it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl Criterion {
+    /// What was not met.
+    const fn cause(self) -> &'static str {
+        match self {
+            Self::Phase => "the warm-up did not begin",
+            Self::Present => "a hot thread has ended",
+            Self::Routes => "a route was not passed often enough",
+            Self::Quiet => "events did not cease",
+            Self::Answer => "a hot thread did not check its guard",
+            Self::Prepare => "the memory could not be prepared",
+            Self::Rehearsal => "the rehearsal was not clean",
+        }
+    }
+
+    /// What the programmer can do about it.
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::Phase => "begin Init first; to try again in Warmup, step a new Warmup",
+            Self::Present => {
+                "look at the error that the thread ended with (Contract::run returns it); a hot thread keeps its guard \
+                 until it is told to stop"
+            }
+            Self::Routes => {
+                "call Route::pass on that path after the thread has registered, feed the path while it warms up, or lower \
+                 the route's minimum"
+            }
+            Self::Quiet | Self::Rehearsal => {
+                "print Report::drained, which names the lines, and do the same before the warm-up, or in an amnesty"
+            }
+            Self::Answer => "call Guard::check once in each turn of its loop",
+            Self::Prepare => "do as the error says, and step a new Warmup",
+        }
+    }
+}
+
+/// Why a warm-up failed, or what it waits for: the criterion, and the thread or route that does not meet it.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct WarmupFailure {
     /// The criterion that was not met.
     pub criterion: Criterion,
@@ -70,6 +112,10 @@ pub struct WarmupFailure {
     pub thread: Option<Name>,
     /// The route that was not passed often enough.
     pub route: Option<&'static str>,
+    /// How often the route was passed.
+    pub passes: usize,
+    /// How often it has to be passed.
+    pub minimum: usize,
     /// The classes of the events that spoiled it.
     pub classes: ViolationSet,
     /// The error of the memory or the phase.
@@ -78,22 +124,16 @@ pub struct WarmupFailure {
 
 impl WarmupFailure {
     pub(crate) const fn new(criterion: Criterion) -> Self {
-        Self { criterion, thread: None, route: None, classes: ViolationSet::empty(), error: None }
+        let classes = ViolationSet::empty();
+        Self { criterion, thread: None, route: None, passes: 0, minimum: 0, classes, error: None }
     }
 }
 
 impl fmt::Display for WarmupFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.criterion {
-            Criterion::Phase => "the warm-up did not begin",
-            Criterion::Routes => "a route was not passed often enough",
-            Criterion::Quiet => "events did not cease",
-            Criterion::Answer => "a hot thread did not check its guard",
-            Criterion::Prepare => "the memory could not be prepared",
-            Criterion::Rehearsal => "the rehearsal was not clean",
-        })?;
+        f.write_str(self.criterion.cause())?;
         if let Some(route) = self.route {
-            write!(f, "; route {route}")?;
+            write!(f, "; route {route}, {} of {} passes", self.passes, self.minimum)?;
         }
         if let Some(thread) = self.thread {
             write!(f, "; thread {thread}")?;
@@ -101,9 +141,14 @@ impl fmt::Display for WarmupFailure {
         for class in self.classes.classes() {
             write!(f, "; {class}")?;
         }
-        self.error.map_or(Ok(()), |error| write!(f, "; {error}"))
+        if let Some(error) = self.error {
+            write!(f, "; {error}")?;
+        }
+        write!(f, ": {}", self.criterion.advice())
     }
 }
+
+tripoint_core::debug_as_text!(WarmupFailure);
 
 impl core::error::Error for WarmupFailure {}
 
@@ -217,16 +262,26 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         self.rounds
     }
 
+    /// What the warm-up waits for at this moment: a route that was not passed often enough, a thread that does
+    /// not check its guard or has events. It is the failure that [`Warmup::step`] would return if patience ended
+    /// now. None before the first step, and once the warm-up is done or has failed.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<WarmupFailure> {
+        let is_over = matches!(self.state, State::Done | State::Failed(_));
+        (self.since.is_some() && !is_over).then(|| self.failure_now())
+    }
+
     /// Goes on as far as it can at `now`, in ns of any clock that only grows.
     /// Call it again and again, with pauses of your choice, until it returns
     /// [`Progress::Done`] or [`Progress::Failed`].
     pub fn step(&mut self, now: u64) -> Progress {
         let since = *self.since.get_or_insert(now);
-        let next = match self.state {
-            State::Routes => self.step_routes(now),
-            State::Quiet(window) => self.step_quiet(window, now),
-            State::Rehearse => self.step_rehearsal(),
-            ended => return progress(ended),
+        let next = match (self.state, self.contract.notice_end()) {
+            (ended @ (State::Done | State::Failed(_)), _) => return progress(ended),
+            (_, Some(failure)) => Err(failure),
+            (State::Routes, None) => self.step_routes(now),
+            (State::Quiet(window), None) => self.step_quiet(window, now),
+            (State::Rehearse, None) => self.step_rehearsal(),
         };
         match next {
             Ok(state) if state.same_wait(&self.state) => {
@@ -239,6 +294,15 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
             Err(failure) => self.change(State::Failed(failure), now),
         }
         progress(self.state)
+    }
+
+    /// Ends the warm-up, unless it has ended: the next step returns the failure.
+    #[cfg(feature = "std")]
+    pub(crate) fn fail(&mut self, failure: WarmupFailure) {
+        if self.waits_for().is_some() {
+            let since = self.since.unwrap_or_default();
+            self.change(State::Failed(failure), since);
+        }
     }
 
     fn change(&mut self, state: State, now: u64) {
@@ -270,8 +334,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
         }
     }
 
-    /// The first hot thread with events since the window began. Threads that have left
-    /// are looked at too: leaving excuses nothing.
+    /// The first hot thread with events since the window began.
     fn find_noise(&self) -> Option<WarmupFailure> {
         let mut hot = self.contract.threads().filter(|slot| slot.kind() == ThreadKind::Hot);
         hot.find_map(|slot| {
@@ -372,10 +435,12 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     /// The failure if patience ends now.
     fn failure_now(&self) -> WarmupFailure {
         match self.state {
-            State::Routes => WarmupFailure {
-                route: self.routes.iter().find(|route| !route.is_done()).map(Route::name),
-                ..WarmupFailure::new(Criterion::Routes)
-            },
+            State::Routes => {
+                let open = self.routes.iter().find(|route| !route.is_done());
+                let (passes, minimum) = open.map_or((0, 0), |route| (route.passes(), route.minimum()));
+                let route = open.map(Route::name);
+                WarmupFailure { route, passes, minimum, ..WarmupFailure::new(Criterion::Routes) }
+            }
             State::Quiet(Window { poll: Some(poll), .. }) => self.silent(|slot| slot.has_polled(poll)),
             State::Quiet(_) => self.noise.unwrap_or(WarmupFailure::new(Criterion::Quiet)),
             _ => self.silent(|slot| self.has_rehearsed(slot)),
@@ -385,6 +450,22 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     fn silent(&self, answered: impl Fn(&Slot) -> bool) -> WarmupFailure {
         let thread = self.contract.hot_threads().find(|slot| !answered(slot));
         WarmupFailure { thread: thread.map(Slot::name), ..WarmupFailure::new(Criterion::Answer) }
+    }
+}
+
+impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
+    /// The failure if a hot thread has left that was not armed. Each end is noticed once, so that a warm-up which is
+    /// tried again does not fail of it.
+    pub(crate) fn notice_end(&self) -> Option<WarmupFailure> {
+        let has_ended = |slot: &&Slot| {
+            let attendance = &slot.attendance;
+            slot.kind() == ThreadKind::Hot
+                && attendance.has_left_unnoticed()
+                && !attendance.has_acknowledged(Phase::SteadyState)
+        };
+        let thread = Some(self.threads().find(has_ended)?.name());
+        self.threads().filter(has_ended).for_each(|slot| slot.attendance.notice());
+        Some(WarmupFailure { thread, ..WarmupFailure::new(Criterion::Present) })
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Attendance {
     state: AtomicUsize,
     /// The number of threads that have had it.
     tenancy: AtomicUsize,
+    /// The last of these whose end a warm-up has noticed.
+    noticed: AtomicUsize,
 }
 
 impl Default for Attendance {
@@ -46,6 +48,7 @@ impl Attendance {
                 acknowledged: AtomicUsize::new(0),
                 state: AtomicUsize::new(FREE),
                 tenancy: AtomicUsize::new(0),
+                noticed: AtomicUsize::new(0),
             }
         }
     }
@@ -107,6 +110,16 @@ impl Attendance {
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.state.load(Ordering::Acquire) == PRESENT
+    }
+
+    /// Whether the thread was present and has left, and no warm-up has noticed that yet.
+    pub(crate) fn has_left_unnoticed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == LEFT && self.noticed.load(Ordering::Relaxed) != self.tenancy()
+    }
+
+    /// Notes that a warm-up knows that the thread has left.
+    pub(crate) fn notice(&self) {
+        self.noticed.store(self.tenancy(), Ordering::Relaxed);
     }
 
     /// Whether a thread is or was present.
