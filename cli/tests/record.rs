@@ -228,7 +228,10 @@ fn a_folder_for_temporary_files_that_nothing_can_be_loaded_from_is_not_used() {
         TMPDIR=$PWD/temporary $0 record -q -o trace -- $1 pairs' $1 $2",
     );
     if recorded.status.code() != Some(0) && !place.trace().exists() {
-        eprintln!("not run: nothing can be mounted here: {}", String::from_utf8_lossy(&recorded.stderr));
+        tripoint_oracle::skipped!(
+            "nothing can be mounted here: {}",
+            String::from_utf8_lossy(&recorded.stderr)
+        );
         return;
     }
     assert_eq!((recorded.status.code(), &*recorded.stderr), (Some(0), &b"err\n"[..]), "{recorded:?}");
@@ -367,7 +370,7 @@ fn a_statically_linked_program_is_refused() {
     let program = place.folder.path().join("static");
     let compiled = Command::new("cc").arg("-static").arg(source).arg("-o").arg(&program).output().unwrap();
     if !compiled.status.success() {
-        eprintln!("not run: there is no static C library");
+        tripoint_oracle::skipped!("there is no static C library");
         return;
     }
     let output =
@@ -462,7 +465,7 @@ fn progress_is_shown_in_a_terminal_and_taken_away_and_nowhere_else() {
         &format!("export one=\"$1\"; script -qefc '{}' typescript", replay.replace("$1", "$one")),
     );
     if shown.status.code() == Some(127) {
-        println!("skipped: there is no script");
+        tripoint_oracle::skipped!("there is no script");
         return;
     }
     let text = String::from_utf8(shown.stdout).unwrap();

@@ -102,7 +102,7 @@ fn watch(mut command: Command, running: &mut Running, out: &Path, options: &[&st
     while !out.exists() {
         if attached.try_wait().unwrap().is_some() {
             let output = attached.wait_with_output().unwrap();
-            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            tripoint_oracle::skipped!("{}", String::from_utf8_lossy(&output.stderr));
             return None;
         }
         thread::sleep(Duration::from_millis(20));
@@ -220,7 +220,7 @@ fn records_that_find_no_room_are_counted() {
     let mut attached = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !out.exists() {
         if attached.try_wait().unwrap().is_some() {
-            println!("skipped: it may not be watched");
+            tripoint_oracle::skipped!("it may not be watched");
             return;
         }
         thread::sleep(Duration::from_millis(20));
@@ -249,7 +249,7 @@ fn all_faults_are_captured_or_counted() {
     let script = "import mmap\nwhile input():\n m = mmap.mmap(-1, 4096 * 20000)\n for page in range(20000): m[4096 * page] = 1\n print('done')";
     let mut python = Command::new("python3");
     python.args(["-uc", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(child) = python.spawn() else { return println!("skipped: there is no python3") };
+    let Ok(child) = python.spawn() else { return tripoint_oracle::skipped!("there is no python3") };
     let mut child = Ended(child);
     let mut attached = Command::new(env!("CARGO_BIN_EXE_tripoint"));
     attached.args(["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()]);
@@ -257,7 +257,7 @@ fn all_faults_are_captured_or_counted() {
         attached.arg(child.0.id().to_string()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !out.exists() {
         if attached.try_wait().unwrap().is_some() {
-            return println!("skipped: it may not be watched");
+            return tripoint_oracle::skipped!("it may not be watched");
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -303,6 +303,6 @@ fn what_cannot_be_watched_is_named_with_what_to_do() {
             let err = String::from_utf8_lossy(&ran.stderr);
             assert!(err.contains("perf_event_paranoid") && err.contains("CAP_PERFMON"), "{err}");
         }
-        other => println!("skipped: no other user here: {other:?}"),
+        other => tripoint_oracle::skipped!("no other user here: {other:?}"),
     }
 }

@@ -44,7 +44,7 @@ fn objcopy(arguments: &[&str], files: &[&Path]) -> bool {
     match Command::new("objcopy").args(arguments).args(files).status() {
         Ok(status) => status.success(),
         Err(_) => {
-            println!("skipped: there is no objcopy");
+            tripoint_oracle::skipped!("there is no objcopy");
             false
         }
     }
@@ -103,7 +103,7 @@ fn debug_information_is_found_beside_a_program_and_by_build_identifier() {
     let objects = reader.objects().unwrap();
     let id = objects.entries[0].build_id_text().to_string();
     if id.is_empty() {
-        println!("skipped: the linker makes no build identifier");
+        tripoint_oracle::skipped!("the linker makes no build identifier");
         return;
     }
     let by_id = folder.path().join("debug").join(".build-id").join(&id[..2]);

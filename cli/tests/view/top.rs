@@ -43,7 +43,7 @@ impl Screen {
             target.display()
         );
         if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err() {
-            println!("skipped: there is no tmux");
+            tripoint_oracle::skipped!("there is no tmux");
             return None;
         }
         screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &columns, "-y", "24", &command]);
