@@ -319,7 +319,7 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
 fn survives_all(script: fn(&mut Run<'_>)) {
     for (index, options) in every_option().into_iter().enumerate() {
         if ArenaVm::create(options).and_then(|arena| arena.alloc_tracts(GRAIN, arena.register()?)).is_err() {
-            eprintln!("SKIPPED: options {index} are refused here");
+            tripoint_oracle::skipped!("options {index} are refused here");
             continue;
         }
         for lasting in [false, true] {

@@ -35,7 +35,7 @@ fn text(output: &Output) -> String {
 fn has_jq() -> bool {
     let has = Command::new("jq").arg("--version").output().is_ok();
     if !has {
-        println!("skipped: no jq here");
+        tripoint_oracle::skipped!("no jq here");
     }
     has
 }

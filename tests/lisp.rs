@@ -68,7 +68,7 @@ fn the_suite_holds_in_little_memory() {
 #[test]
 fn the_suite_holds_under_stress() {
     if cfg!(debug_assertions) {
-        println!("not run: the whole suite under stress, without optimisation");
+        tripoint_oracle::skipped!("the whole suite under stress, without optimisation");
     } else {
         assert_holds(&run_file("suite.lisp", &["--stress"]), 290);
     }

@@ -43,7 +43,7 @@ fn arguments<'a>(inject: &'a str, policy: &'a str) -> [&'a str; 8] {
 pub(crate) fn is_live(report: &Value, detector: &str) -> bool {
     let live = report["contract"]["live_detectors"].as_array().unwrap().iter().any(|name| name == detector);
     if !live {
-        println!("skipped: {detector} is refused here");
+        tripoint_oracle::skipped!("{detector} is refused here");
     }
     live
 }

@@ -318,7 +318,7 @@ fn a_report_that_cannot_be_written_fails_by_any_policy() {
 fn the_recorded_feed_gives_the_figures_of_an_independent_script() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/usdm_btcusdt_20240808.gz");
     if !recorded.exists() {
-        println!("skipped: no recorded feed at {}", recorded.display());
+        tripoint_oracle::skipped!("no recorded feed at {}", recorded.display());
         return;
     }
     let (output, report) = run("recorded", &["--input", recorded.to_str().unwrap()]);

@@ -40,8 +40,10 @@ impl Recorded {
 fn file_in_memory(name: &str) -> Option<PathBuf> {
     let path = Path::new("/dev/shm").join(format!("tripoint-{}-{name}", std::process::id()));
     let made = std::fs::write(&path, "");
-    made.inspect_err(|error| eprintln!("SKIPPED: that the run stays steady, because of {path:?}: {error}"))
-        .ok()?;
+    made.inspect_err(|error| {
+        tripoint_oracle::skipped!("that the run stays steady, because of {path:?}: {error}")
+    })
+    .ok()?;
     Some(path)
 }
 
