@@ -156,7 +156,7 @@ impl Policy {
 }
 
 /// A part of a text that is not a policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PolicyError {
     /// The part, or its beginning if it is long.
     pub part: Name,
@@ -171,6 +171,8 @@ impl fmt::Display for PolicyError {
         ViolationClass::ALL.iter().try_for_each(|class| write!(f, " {class}"))
     }
 }
+
+tripoint_core::debug_as_text!(PolicyError);
 
 impl core::error::Error for PolicyError {}
 

@@ -230,7 +230,10 @@ impl Error {
     }
 }
 
-crate::debug_as_text!(Error: Memory, Limit, CommitLimit, Resource, ResourceLimit, Misplaced, NoSuchNode, Parameter, Frozen, Damaged, Unready, Busy);
+crate::debug_as_text!(
+    Error: Memory, Limit, CommitLimit, Resource, ResourceLimit, Misplaced, NoSuchNode, Parameter, FormatSize, Frozen,
+    Damaged, Unready, Busy
+);
 
 impl core::error::Error for Error {}
 

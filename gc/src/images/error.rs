@@ -77,7 +77,7 @@ impl fmt::Display for ImageError {
     }
 }
 
-tripoint_core::debug_as_text!(ImageError: Short, Magic, Version, Machine, Fingerprint, Header, Unaligned, Reference);
+tripoint_core::debug_as_text!(ImageError: Short, Magic, Version, Machine, Fingerprint, Header, Index, Unaligned, Reference);
 
 impl core::error::Error for ImageError {}
 
