@@ -72,7 +72,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 }
             });
         }
-        // SAFETY: the caller promises so, and these generations were condemned.
+        // SAFETY: the heap is stopped by the thread that calls this, in a collection of the generations up to `oldest`, which
+        // began by condemning them.
         unsafe { self.scan_by_cards(oldest, pass, scan) };
     }
 

@@ -30,7 +30,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
         if writes == Writes::Unknown
             && let Some(watch) = watch
         {
-            // SAFETY: the heap is stopped (the caller's promise).
+            // SAFETY: the heap is stopped by the thread that calls this (`# Safety`), which is all that is asked: no mutator
+            // writes to these pages meanwhile.
             let written = unsafe { self.take_written(oldest, watch, |pages| self.note_pages(pages)) };
             if written == Written::Known {
                 writes = Writes::Watched;
