@@ -12,8 +12,8 @@ use common::WORD;
 use items::{ALL, Item, kept, list, names, with_objects};
 use tripoint_core::{Arena, Error};
 use tripoint_gc::{
-    Gc, Link, Plain, Referent, Rooted, Scan, SweptOptions, Trace, TypedMutator, TypedObjects, WeakLink,
-    object_types,
+    Collection, Gc, Link, Plain, Postponed, Referent, Rooted, Scan, SweptOptions, Trace, Transform,
+    TypedMutator, TypedObjects, WeakLink, object_types,
 };
 
 object_types! {
@@ -68,6 +68,62 @@ fn a_root_changes() {
         });
         assert_eq!(kept(&mut mutator), 2 * WORD + "one and two".len().next_multiple_of(WORD));
         mutator.enter(|inside| assert_eq!(&*root.get(inside).unwrap(), "one and two"));
+    });
+}
+
+/// A collection looks at roots that were written since the last look, or whose objects may be of a generation that it
+/// collects (design/gc-typed.md `.typed.roots.generation`).
+#[test]
+fn roots_of_old_objects_are_not_looked_at() {
+    with_objects(256 << 10, |objects| {
+        let mut mutator = objects.register().unwrap();
+        let looked = |found: Result<Collection, Postponed>| found.unwrap().roots;
+        let (mut roots, weak) = mutator.enter(|inside| {
+            let numbers: Vec<_> = (0..100_usize).map(|number| inside.alloc(number).unwrap()).collect();
+            let weak: Vec<_> =
+                numbers.iter().map(|number| objects.weak_root(inside, *number).unwrap()).collect();
+            (numbers.iter().map(|number| objects.root(inside, *number).unwrap()).collect::<Vec<_>>(), weak)
+        });
+        let found = [0, 0, 1, 0, 1, 2].map(|oldest| looked(mutator.collect_up_to(oldest, Duration::MAX)));
+        assert_eq!(found, [200, 0, 200, 0, 0, 200]);
+        // One refers to a young object now: its chunk is looked at, until all in it are old again.
+        mutator.enter(|inside| roots[50].set(inside, inside.alloc(150).unwrap()).unwrap());
+        assert!((1..40).contains(&looked(mutator.collect_up_to(0, Duration::MAX))));
+        assert_eq!(looked(mutator.collect_up_to(0, Duration::MAX)), 0);
+        // A walk changes nothing, and a transform may have a root refer to a younger object.
+        mutator.stop(Duration::MAX).unwrap().walk_roots(|_| ());
+        assert_eq!(looked(mutator.collect_up_to(0, Duration::MAX)), 0);
+        let mut transform = Transform::create(objects.heap(), 1).unwrap();
+        mutator.enter(|inside| {
+            transform.add(inside, roots[70].get(inside).unwrap(), inside.alloc(170).unwrap()).unwrap();
+        });
+        transform.apply(&mutator.stop(Duration::MAX).unwrap()).unwrap();
+        drop(transform);
+        assert!((1..80).contains(&looked(mutator.collect_up_to(0, Duration::MAX))));
+        // A slot that is used again refers to a young object, too.
+        drop(roots.remove(0));
+        roots.insert(
+            0,
+            mutator.enter(|inside| objects.root(inside, inside.alloc(200_usize).unwrap()).unwrap()),
+        );
+        for oldest in [0, 1, 0, 2] {
+            mutator.collect_up_to(oldest, Duration::MAX).unwrap();
+            mutator.enter(|inside| {
+                for (index, (root, weak)) in roots.iter().zip(&weak).enumerate() {
+                    let number = match index {
+                        0 => 200,
+                        50 => 150,
+                        70 => 170,
+                        _ => index,
+                    };
+                    assert_eq!(*root.get(inside).unwrap(), number);
+                    let weak = weak.get(inside).unwrap().map(|number| *number);
+                    if !(index == 0 || index == 50) || oldest == 2 {
+                        assert_eq!(weak, (index != 0 && index != 50).then_some(number));
+                    }
+                }
+            });
+        }
     });
 }
 

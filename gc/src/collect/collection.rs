@@ -108,7 +108,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     // SAFETY: the heap is stopped, and its pools were flipped.
     members.for_each(|link| unsafe { link.member().condemn(oldest) });
     heap.forget_misplaced(oldest, &own);
-    let mut scan = Scan::new(&own);
+    let mut scan = Scan::new(&own).up_to(oldest);
     // SAFETY: the heap is stopped.
     unsafe { fix_roots(heap, &roots, &mut scan) };
     let (mut cards, mut writes) = (0, Writes::Unneeded);
@@ -220,7 +220,7 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
     roots.for_each(|root| unsafe { root.scan_short(scan) });
     scan.begin_pass(Pass::Objects);
     if heap.mailbox().lock().find_dead(oldest, scan) {
-        // SAFETY: the caller promises so.
+        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
         unsafe { close(members, oldest, scan) };
     }
     // SAFETY: the heap is stopped.
@@ -240,7 +240,7 @@ const LOOKS: usize = 2;
 /// # Safety
 /// - The heap of these pools is stopped by the caller, and all of them are flipped.
 pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan: &mut Scan<'_>) {
-    // SAFETY: the caller promises so.
+    // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
     unsafe { scan_grey(members, scan) };
     // Also if no object was grey: a pair of an older object, whose key is older, may have a young value.
     let (mut may_find_more, mut looks) = (true, 0);
@@ -251,14 +251,15 @@ pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan:
             scan.begin_waiting();
         }
         scan.begin_pass(Pass::Pairs);
-        // SAFETY: the caller promises so, and no object is grey.
+        // SAFETY: the heap is stopped by the caller, and its pools are flipped (`# Safety`). No object is grey: all were just
+        // scanned.
         members.for_each(|link| unsafe { link.member().scan_pairs(oldest, scan) });
         scan.begin_pass(if waits { Pass::Waiting } else { Pass::Objects });
-        // SAFETY: the caller promises so.
+        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
         may_find_more = unsafe { scan_grey(members, scan) };
         while scan.fix_ready() {
             may_find_more = true;
-            // SAFETY: the caller promises so.
+            // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
             unsafe { scan_grey(members, scan) };
         }
     }
@@ -274,7 +275,7 @@ pub(crate) unsafe fn scan_grey(members: &List<MemberLink>, scan: &mut Scan<'_>) 
     let (mut is_any_grey, mut were_any) = (true, false);
     while is_any_grey && !scan.is_spent() {
         is_any_grey = false;
-        // SAFETY: the caller promises so.
+        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (that of `close`).
         members.for_each(|link| is_any_grey |= unsafe { link.member().scan(scan) });
         were_any |= is_any_grey;
     }

@@ -246,7 +246,7 @@ impl Accounts {
         let policy = self.policy.lock();
         let mut found = self.found.lock();
         let Work { tally, marked, cards, writes } = work;
-        let Marked { examined, references, registrations } = marked;
+        let Marked { examined, references, registrations, roots } = marked;
         for generation in Generation::all() {
             let number = generation.index();
             let account = &self.accounts[number];
@@ -272,6 +272,7 @@ impl Accounts {
             examined,
             references,
             registrations,
+            roots,
             cards,
             writes,
         };

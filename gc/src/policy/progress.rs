@@ -33,12 +33,19 @@ pub(crate) struct Marked {
     pub(crate) references: usize,
     /// How many registrations for finalization were looked at.
     pub(crate) registrations: usize,
+    /// How many typed roots were looked at.
+    pub(crate) roots: usize,
 }
 
 impl Marked {
     /// What a scan has done so far.
     pub(crate) const fn by(scan: &Scan<'_>) -> Self {
-        Self { examined: scan.examined(), references: scan.references(), registrations: scan.registrations() }
+        Self {
+            examined: scan.examined(),
+            references: scan.references(),
+            registrations: scan.registrations(),
+            roots: scan.roots(),
+        }
     }
 }
 
@@ -53,6 +60,7 @@ impl Progress {
         self.work.examined += step.examined;
         self.work.references += step.references;
         self.work.registrations += step.registrations;
+        self.work.roots += step.roots;
     }
 
     /// There is no collection in steps any more. Returns what its steps have marked.

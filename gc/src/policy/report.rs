@@ -80,6 +80,9 @@ pub struct Collection {
     pub references: usize,
     /// How many registrations for finalization were looked at. Those of objects of other generations are not.
     pub registrations: usize,
+    /// How many [`Rooted`](crate::Rooted) and [`WeakRooted`](crate::WeakRooted) were looked at. Those of objects of other
+    /// generations are not, except a few that share a chunk of memory with one that is.
+    pub roots: usize,
     /// How many cards of older generations had objects that might refer to the ones collected: 512 bytes each. Zero if
     /// the collection was of the whole heap.
     pub cards: usize,
@@ -147,6 +150,7 @@ mod tests {
             examined,
             references,
             registrations: 0,
+            roots: 0,
             cards,
             writes,
         };

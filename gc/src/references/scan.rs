@@ -77,6 +77,9 @@ pub struct Scan<'s> {
     references: usize,
     examined: usize,
     registrations: Cell<usize>,
+    roots: usize,
+    /// The oldest generation whose objects may be freed or move. Objects of others need not be passed.
+    oldest: Generation,
     /// How much was done, in bytes, and how much may be done.
     spent: usize,
     allowance: usize,
@@ -93,6 +96,16 @@ impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
     pub(crate) fn new(segments: &'s dyn Segments) -> Self {
         Self { range: segments.addresses(), ..Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots)) }
+    }
+
+    /// This scan, for a collection of the generations up to `oldest`.
+    pub(crate) fn up_to(self, oldest: Generation) -> Self {
+        Self { oldest, ..self }
+    }
+
+    /// The oldest generation whose objects have to be passed.
+    pub(crate) const fn oldest(&self) -> Generation {
+        self.oldest
     }
 
     /// A scan that is passed no references: it only counts work.
@@ -132,6 +145,8 @@ impl<'s> Scan<'s> {
             references: 0,
             examined: 0,
             registrations: Cell::new(0),
+            roots: 0,
+            oldest: Generation::LAST,
             spent: 0,
             allowance: usize::MAX,
             nowhere: None,
@@ -257,6 +272,18 @@ impl<'s> Scan<'s> {
         self.begin_object();
         self.fix(reference);
         keeps.then(|| Generation::of_card(self.card))
+    }
+
+    /// Fixes the reference of a typed root, as [`Scan::fix_one`], and counts it.
+    pub(crate) fn fix_root(&mut self, reference: &mut *mut u8) -> Option<Generation> {
+        let generation = self.fix_one(reference);
+        self.roots += usize::from(generation.is_some());
+        generation
+    }
+
+    /// How many typed roots were fixed.
+    pub(crate) const fn roots(&self) -> usize {
+        self.roots
     }
 
     /// Fixes a reference that keeps nothing, of an object whose other references do: it is set to null if its object is

@@ -110,7 +110,10 @@ impl<'o, T: Referent + ?Sized, K: SlotKind> RootSlot<'o, T, K> {
         inside: &Inside<'g, A, B>,
         object: Gc<'g, T::At<'g>>,
     ) -> Result<()> {
-        self.slot(inside).map(|slot| slot.refer_to(object.place()))
+        self.slot(inside)?;
+        // SAFETY: the slot was taken from these slots, and is borrowed exclusively with this value.
+        unsafe { K::slots(self.roots).refer_to(self.slot, object.place()) };
+        Ok(())
     }
 }
 

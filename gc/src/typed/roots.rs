@@ -1,15 +1,19 @@
 //! The memory of roots: slots in chunks, of which each is one root's or free.
 //!
 //! It is in the descriptor memory of the arena, so that it stays in place. A slot is found and returned in
-//! constant time, and a collection looks at as many slots as there ever were roots at the same time, in whole chunks.
+//! constant time. A collection looks at whole chunks: those in which a root was written since the last look, or may refer
+//! to an object of the generations that it collects (design/gc-typed.md `.typed.roots.generation`).
 
 use core::alloc::Layout;
 use core::array;
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
+use tripoint_core::internal::{AtomicU8, Ordering};
 use tripoint_core::{Arena, Lock, Result};
 
+use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::scan::Scan;
 
 /// A place for one reference.
@@ -21,20 +25,28 @@ pub(crate) struct Slot {
     object: Cell<*mut u8>,
     /// The next free slot, if this one is free.
     next: Cell<Option<NonNull<Self>>>,
+    /// Which one of its chunk it is.
+    number: usize,
 }
 
-/// As many slots as a descriptor has room for, beside the link.
-const SLOTS: usize = 31;
+/// As many slots as a descriptor has room for, beside the rest.
+const SLOTS: usize = 20;
 
 #[derive(Debug)]
 struct Chunk {
-    next: Option<NonNull<Self>>,
+    /// The neighbours in its list, which are used under the lock.
+    next: Cell<Option<NonNull<Self>>>,
+    previous: Cell<Option<NonNull<Self>>>,
+    /// Which list it is in: no slot refers to an object of a younger generation. It is read without the lock by a thread
+    /// that is inside the heap, and then stays as it is or becomes the youngest.
+    generation: AtomicU8,
     slots: [Slot; SLOTS],
 }
 
 #[derive(Debug)]
 struct State {
-    chunks: Option<NonNull<Chunk>>,
+    /// The chunks by generation.
+    chunks: [Option<NonNull<Chunk>>; GENERATIONS],
     free: Option<NonNull<Slot>>,
 }
 
@@ -65,11 +77,28 @@ impl Slot {
         self.object.get()
     }
 
-    /// Changes the reference. The caller owns the slot, exclusively, and is inside the heap.
-    #[inline(always)]
-    pub(crate) fn refer_to(&self, object: NonNull<u8>) {
-        self.object.set(object.as_ptr());
+    /// Passes on the reference, if there is one. Returns which generation its object is of; `before` if that is not known
+    /// and it has not changed.
+    fn scan(&self, before: Generation, scan: &mut Scan<'_>) -> Generation {
+        let mut object = self.object.get();
+        if object.is_null() {
+            return Generation::LAST;
+        }
+        let generation = scan.fix_root(&mut object);
+        let is_changed = self.object.replace(object) != object;
+        generation.unwrap_or(if is_changed { Generation::YOUNGEST } else { before })
     }
+}
+
+/// The chunk of a slot.
+///
+/// # Safety
+/// - `slot` is one of a chunk, and has the provenance of all of it, as those that [`State::extend`] makes.
+unsafe fn chunk_of(slot: NonNull<Slot>) -> NonNull<Chunk> {
+    // SAFETY: the caller promises a slot, which says how far it is from the first one.
+    let first = unsafe { slot.sub(slot.as_ref().number) };
+    // SAFETY: the first slot of a chunk lies so far behind its base.
+    unsafe { first.byte_sub(offset_of!(Chunk, slots)) }.cast()
 }
 
 impl Roots {
@@ -91,7 +120,7 @@ impl Roots {
 
 impl Slots {
     fn new() -> Self {
-        Self(Lock::new(State { chunks: None, free: None }))
+        Self(Lock::new(State { chunks: [None; GENERATIONS], free: None }))
     }
 
     /// Takes a slot for a root that refers to `object`. The caller is inside the heap.
@@ -106,7 +135,25 @@ impl Slots {
         let slot = unsafe { free.as_ref() };
         state.free = slot.next.take();
         slot.object.set(object.as_ptr());
+        // SAFETY: it is one of these slots, made by `extend`.
+        state.put(unsafe { chunk_of(free) }, Generation::YOUNGEST);
         Ok(free)
+    }
+
+    /// Changes the reference of a slot. The caller is inside the heap.
+    ///
+    /// # Safety
+    /// - It is one of these, and the caller owns it, exclusively.
+    #[inline]
+    pub(crate) unsafe fn refer_to(&self, slot: NonNull<Slot>, object: NonNull<u8>) {
+        // SAFETY: the caller promises one of these slots, which stay in place as long as this value.
+        unsafe { slot.as_ref() }.object.set(object.as_ptr());
+        // SAFETY: the caller promises one of these slots, which were made by `extend`.
+        let chunk = unsafe { chunk_of(slot) };
+        // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
+        if unsafe { chunk.as_ref() }.generation.load(Ordering::Relaxed) != Generation::YOUNGEST.number() {
+            self.0.lock().put(chunk, Generation::YOUNGEST);
+        }
     }
 
     /// Takes back a slot.
@@ -121,17 +168,23 @@ impl Slots {
         free.next.set(state.free.replace(slot));
     }
 
-    /// Passes on the references in all slots.
+    /// Passes on the references in all slots that may refer to objects of the generations that are collected.
     ///
     /// # Safety
     /// - The heap is stopped.
     pub(crate) unsafe fn scan_slots(&self, scan: &mut Scan<'_>) {
-        // SAFETY: the caller promises that the heap is stopped.
-        unsafe {
-            self.for_each_reference(|slot, mut object| {
-                scan.fix(&mut object);
-                slot.object.set(object);
-            });
+        let mut state = self.0.lock();
+        let (first, oldest) = (state.chunks, scan.oldest());
+        for generation in Generation::all().filter(|generation| *generation <= oldest) {
+            // From here: what the scan of a chunk puts at the beginning of a list was looked at.
+            let mut next = first[generation.index()];
+            while let Some(found) = next {
+                // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
+                let chunk = unsafe { found.as_ref() };
+                next = chunk.next.get();
+                let youngest = chunk.slots.iter().map(|slot| slot.scan(generation, scan)).min();
+                state.put(found, youngest.unwrap_or(Generation::LAST));
+            }
         }
     }
 
@@ -140,27 +193,16 @@ impl Slots {
     /// # Safety
     /// - The heap is stopped.
     pub(crate) unsafe fn scan_pinned(&self, scan: &mut Scan<'_>) {
-        // SAFETY: the caller promises that the heap is stopped.
-        unsafe { self.for_each_reference(|_, object| scan.fix_ambiguous(object.addr())) };
-    }
-
-    /// Calls `visit` with each slot that has a reference.
-    ///
-    /// # Safety
-    /// - The heap is stopped.
-    unsafe fn for_each_reference(&self, mut visit: impl FnMut(&Slot, *mut u8)) {
         let state = self.0.lock();
-        let mut next = state.chunks;
-        while let Some(chunk) = next {
-            // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
-            let chunk = unsafe { chunk.as_ref() };
-            for slot in &chunk.slots {
-                let object = slot.object.get();
-                if !object.is_null() {
-                    visit(slot, object);
-                }
+        for first in state.chunks {
+            let mut next = first;
+            while let Some(chunk) = next {
+                // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
+                let chunk = unsafe { chunk.as_ref() };
+                let objects = chunk.slots.iter().map(|slot| slot.object.get());
+                objects.filter(|object| !object.is_null()).for_each(|object| scan.fix_ambiguous(object.addr()));
+                next = chunk.next.get();
             }
-            next = chunk.next;
         }
     }
 
@@ -171,9 +213,8 @@ impl Slots {
     pub(crate) unsafe fn free_all<A: Arena>(&self, arena: &A) {
         let mut state = self.0.lock();
         state.free = None;
-        while let Some(chunk) = state.chunks {
-            // SAFETY: chunks are in place until they are freed below.
-            state.chunks = unsafe { chunk.as_ref() }.next;
+        while let Some(chunk) = state.chunks.iter().flatten().next().copied() {
+            state.leave_list(chunk);
             // SAFETY: it came from `alloc_descriptor` of this arena with this layout (`extend`), and the caller
             // promises that no slot of it is used.
             unsafe { arena.free_descriptor(chunk.cast(), Layout::new::<Chunk>()) };
@@ -184,14 +225,62 @@ impl Slots {
 impl State {
     fn extend<A: Arena>(&mut self, arena: &A) -> Result<()> {
         let chunk = arena.alloc_descriptor(Layout::new::<Chunk>())?.cast::<Chunk>();
-        let free = || Slot { object: Cell::new(ptr::null_mut()), next: Cell::new(None) };
+        let free = |number| Slot { object: Cell::new(ptr::null_mut()), next: Cell::new(None), number };
+        let (next, previous) = (Cell::new(None), Cell::new(None));
+        let generation = AtomicU8::new(Generation::LAST.number());
         // SAFETY: this is fresh memory with the layout of a chunk.
-        unsafe { chunk.write(Chunk { next: self.chunks, slots: array::from_fn(|_| free()) }) };
-        self.chunks = Some(chunk);
-        // SAFETY: the chunk was just written, and is only ever borrowed shared from here on.
-        for slot in &unsafe { chunk.as_ref() }.slots {
-            slot.next.set(self.free.replace(NonNull::from(slot)));
+        unsafe { chunk.write(Chunk { next, previous, generation, slots: array::from_fn(free) }) };
+        self.enter_list(chunk, Generation::LAST);
+        // SAFETY: the slots lie in the chunk, which was just written.
+        let first = unsafe { chunk.byte_add(offset_of!(Chunk, slots)) }.cast::<Slot>();
+        for number in 0..SLOTS {
+            // SAFETY: the chunk has so many slots. The pointer has the provenance of the whole chunk.
+            let slot = unsafe { first.add(number) };
+            // SAFETY: the chunk was just written, and is only ever borrowed shared from here on.
+            unsafe { slot.as_ref() }.next.set(self.free.replace(slot));
         }
         Ok(())
+    }
+
+    /// Puts a chunk in the list of a generation, if it is in another.
+    fn put(&mut self, chunk: NonNull<Chunk>, generation: Generation) {
+        // SAFETY: chunks stay in place as long as these slots, and are only ever borrowed shared.
+        if unsafe { chunk.as_ref() }.generation.load(Ordering::Relaxed) != generation.number() {
+            self.leave_list(chunk);
+            self.enter_list(chunk, generation);
+        }
+    }
+
+    /// Puts a chunk that is in no list in that of a generation.
+    fn enter_list(&mut self, found: NonNull<Chunk>, generation: Generation) {
+        let list = &mut self.chunks[generation.index()];
+        // SAFETY: chunks stay in place as long as these slots, and are only ever borrowed shared.
+        let chunk = unsafe { found.as_ref() };
+        chunk.generation.store(generation.number(), Ordering::Relaxed);
+        chunk.previous.set(None);
+        chunk.next.set(list.replace(found));
+        if let Some(next) = chunk.next.get() {
+            // SAFETY: what is in a list is a chunk of these slots.
+            unsafe { next.as_ref() }.previous.set(Some(found));
+        }
+    }
+
+    /// Takes a chunk out of its list.
+    fn leave_list(&mut self, found: NonNull<Chunk>) {
+        // SAFETY: chunks stay in place as long as these slots, and are only ever borrowed shared.
+        let chunk = unsafe { found.as_ref() };
+        let (previous, next) = (chunk.previous.get(), chunk.next.get());
+        if let Some(next) = next {
+            // SAFETY: what is in a list is a chunk of these slots.
+            unsafe { next.as_ref() }.previous.set(previous);
+        }
+        match previous {
+            // SAFETY: what is in a list is a chunk of these slots.
+            Some(previous) => unsafe { previous.as_ref() }.next.set(next),
+            None => {
+                let generation = Generation::at_most(chunk.generation.load(Ordering::Relaxed).into());
+                self.chunks[generation.index()] = next;
+            }
+        }
     }
 }
