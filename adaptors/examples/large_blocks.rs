@@ -168,15 +168,15 @@ fn main() -> ExitCode {
     let mut missed = false;
     println!("| program | allocator | ms | ratio | grew, KiB | ratio |\n|---|---|---:|---:|---:|---:|");
     for program in PROGRAMS {
-        let rounds: Vec<Vec<(f64, f64)>> =
-            (0..rounds).map(|_| ALLOCATORS.map(|name| measure(name, program)).to_vec()).collect();
+        // For each round the time and the memory with each allocator.
+        let rounds: Vec<[(f64, f64); 3]> =
+            (0..rounds).map(|_| ALLOCATORS.map(|name| measure(name, program))).collect();
         for (index, allocator) in ALLOCATORS.iter().enumerate() {
-            let over = |pick: &dyn Fn(&[(f64, f64)]) -> f64| {
-                median(rounds.iter().map(|round| pick(round)).collect())
-            };
-            let (time, memory) = (over(&|round| round[index].0), over(&|round| round[index].1));
-            let ratio = over(&|round| round[index].0 / round[0].0);
-            let grown = over(&|round| round[index].1 / round[0].1.max(1.0));
+            let own = || rounds.iter().map(|round| (round[index], round[0]));
+            let time = median(own().map(|(own, _)| own.0).collect());
+            let memory = median(own().map(|(own, _)| own.1).collect());
+            let ratio = median(own().map(|(own, system)| own.0 / system.0).collect());
+            let grown = median(own().map(|(own, system)| own.1 / system.1.max(1.0)).collect());
             println!(
                 "| {program} | {allocator} | {:.2} | {ratio:.2} | {memory} | {grown:.2} |",
                 time / 1000.0

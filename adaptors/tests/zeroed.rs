@@ -1,9 +1,8 @@
 //! Memory that is asked for as zero is zero, whatever it was used for before, of every class and by every front end
 //! (design/arena-vm.md `.zero`).
 
-use core::alloc::Layout;
+use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
-use std::alloc::GlobalAlloc;
 
 use allocator_api2::alloc::Allocator;
 use tripoint_adaptors::{GlobalPool, PoolAllocator};
@@ -82,10 +81,11 @@ trait Program {
                 2 if !live.is_empty() => {
                     let index = random.below(live.len());
                     let (object, from) = live[index];
+                    if layout.size() <= from.size() {
+                        continue;
+                    }
                     // SAFETY: a live object, which gets a larger layout.
-                    if layout.size() > from.size()
-                        && let Some(grown) = unsafe { self.grow(object, from, layout) }
-                    {
+                    if let Some(grown) = unsafe { self.grow(object, from, layout) } {
                         dirty(grown, layout, from.size());
                         live[index] = (grown, layout);
                     }
