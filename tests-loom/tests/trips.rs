@@ -120,6 +120,43 @@ fn a_second_look_that_handles_nothing_loses_the_second_trip() {
     });
 }
 
+/// A trip that comes while the limit is being armed. It is handled while the limit is closed: if what handles it unwinds,
+/// the owner takes its slow path again (design/cache.md `.trip`).
+fn race_with_a_look(rearm: fn(&Words<1>, &mut Account, &mut dyn FnMut())) {
+    model_unbounded(move || {
+        race(1, |words: &Words<1>, account| {
+            let mut is_first = true;
+            rearm(words, account, &mut || {
+                let was_first = core::mem::replace(&mut is_first, false);
+                assert!(was_first || !words.is_open(0), "a trip is handled while its limit is open");
+            });
+        });
+    });
+}
+
+#[test]
+fn a_trip_that_comes_late_is_handled_while_its_limit_is_closed() {
+    race_with_a_look(|words, Account { observed, handled }, look| {
+        words.trips.rearm(observed, &words.limits[0], OPEN, |requests| {
+            look();
+            *handled += requests;
+        });
+    });
+}
+
+#[test]
+#[should_panic(expected = "a trip is handled while its limit is open")]
+fn without_closing_it_a_late_trip_is_handled_while_its_limit_is_open() {
+    race_with_a_look(|words, account, look| {
+        look();
+        without_second_look(words, 0, OPEN, account);
+        if words.trips.requests() != account.observed {
+            look();
+            protocol(words, 0, OPEN, account);
+        }
+    });
+}
+
 /// A limit that is armed at a stop, reached, and armed again beyond it.
 fn race_at_a_stop(trips: usize, raise: Rearm<1>) {
     model(move || {
