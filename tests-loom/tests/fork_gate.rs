@@ -121,6 +121,7 @@ fn a_child_counts_its_only_thread() {
         let process = Arc::new(Process::new());
         let [own, other] = [0, 1].map(|number| process.gate.place(number).unwrap());
         assert!(process.gate.try_enter(own) && process.gate.try_enter(other));
+        assert!(process.gate.try_close());
         process.gate.open_in_child(Some(own));
         assert!(!process.gate.is_empty(), "the thread of the child is not counted");
         process.gate.leave(own);

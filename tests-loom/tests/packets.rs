@@ -267,6 +267,30 @@ fn the_place_of_a_cache_is_handed_over_whole() {
     });
 }
 
+/// Two threads that make a cache, of a pool with so many places that are taken: one of them gets the last.
+fn claim_the_last(taken: usize) {
+    with_pool(2, move |pool| {
+        let _taken = Vec::from_iter((0..taken).map(|_| pool.cache().unwrap()));
+        let other = thread::spawn(|| pool.cache().ok());
+        let own = pool.cache().ok();
+        let caches = [own, other.join().unwrap()];
+        let claimed = caches.into_iter().flatten().count();
+        assert_eq!(claimed, 1, "two caches have one place, or none has it");
+    });
+}
+
+#[test]
+fn the_last_place_goes_to_one_cache() {
+    claim_the_last(1);
+}
+
+/// The twin: there are two places.
+#[test]
+#[should_panic(expected = "two caches have one place")]
+fn two_places_go_to_two_caches() {
+    claim_the_last(0);
+}
+
 /// The protocol of a place alone (`Slot`): one who had it leaves it in this order, and another claims it.
 fn hand_over(leave: Ordering) {
     model_bounded(BOUND, move || {
