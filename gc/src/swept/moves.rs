@@ -147,13 +147,6 @@ impl<A: Arena, F: Format> Pool<A, F> {
         }
     }
 
-    /// The size of a segment that is for no object in particular.
-    pub(crate) fn usual_size(&self) -> usize {
-        let (size, grain) = (self.segment_size.max(1), self.header.arena().grain());
-        // No segment is larger than what is not to be had.
-        size.checked_next_multiple_of(grain).unwrap_or(usize::MAX)
-    }
-
     /// Whether a copy of this generation may be there: debug builds look (design/gc.md `.move.forward`).
     #[inline]
     fn may_be_copy(&self, copy: NonNull<u8>, generation: Generation) -> bool {

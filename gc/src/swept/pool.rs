@@ -251,13 +251,44 @@ impl<A: Arena, F: Format> Pool<A, F> {
         clip(end, limit);
     }
 
+    /// The size of a segment that is for no object in particular.
+    pub(crate) fn usual_size(&self) -> usize {
+        let (size, grain) = (self.segment_size.max(1), self.header.arena().grain());
+        // No segment is larger than what is not to be had.
+        size.checked_next_multiple_of(grain).unwrap_or(usize::MAX)
+    }
+
+    /// Whether a segment is for no object in particular.
+    pub(crate) fn is_usual(&self, segment: SegmentPtr) -> bool {
+        segment.block().size() <= self.usual_size()
+    }
+
+    /// Whether an object of so many bytes does not fit in a segment of the usual size.
+    pub(crate) fn is_large(&self, size: usize) -> bool {
+        SegmentPtr::size_for(size, self.shape).is_none_or(|least| least > self.usual_size())
+    }
+
+    /// Whether a large object has the segment alone, or a buffer has memory of it for one: what is left of the segment is
+    /// not used, because what would lie there would keep all of it (design/gc.md `.collect.large`). The caller has the
+    /// lock of the pool.
+    pub(crate) fn has_large(&self, segment: SegmentPtr) -> bool {
+        if self.is_usual(segment) {
+            return false;
+        }
+        self.record_unrecorded(segment);
+        let (payload, limit) = (segment.get().payload(), segment.get().limit());
+        let first = segment.first_object(payload);
+        let size = first.map_or(0, |object| self.end_of(segment, object).get() - object.get());
+        self.is_large(size.max(self.first_held(payload, limit).map_or(0, AddrRange::size)))
+    }
+
     /// Whether a buffer holds memory between two addresses.
     pub(crate) fn is_held(&self, base: Addr, limit: Addr) -> bool {
         self.first_held(base, limit).is_some()
     }
 
     /// The first memory between two addresses that a buffer holds.
-    pub(crate) fn first_held(&self, base: Addr, limit: Addr) -> Option<AddrRange> {
+    fn first_held(&self, base: Addr, limit: Addr) -> Option<AddrRange> {
         let mut first: Option<AddrRange> = None;
         registry_of(&self.header).for_each_buffer(|node, operations| {
             // SAFETY: the node is of this pool's registry, with its operations.

@@ -1,6 +1,6 @@
 //! What becomes of a segment when its dead objects are known.
 
-use tripoint_core::{AddrRange, Arena};
+use tripoint_core::Arena;
 
 use crate::references::format::Format;
 use crate::references::generation::Generation;
@@ -85,29 +85,5 @@ impl<A: Arena, F: Format> Pool<A, F> {
         let is_first = segment.get().generation() == Generation::YOUNGEST;
         let is_kept = sweep.is_stressed || sweep.oldest != Generation::LAST;
         is_used && is_first && is_kept && self.is_usual(segment)
-    }
-
-    /// Whether a segment is for no object in particular.
-    pub(crate) fn is_usual(&self, segment: SegmentPtr) -> bool {
-        segment.block().size() <= self.usual_size()
-    }
-
-    /// Whether an object of so many bytes does not fit in a segment of the usual size.
-    pub(crate) fn is_large(&self, size: usize) -> bool {
-        SegmentPtr::size_for(size, self.shape).is_none_or(|least| least > self.usual_size())
-    }
-
-    /// Whether a large object has the segment alone, or a buffer has memory of it for one: what is left of the segment is
-    /// not used, because what would lie there would keep all of it (design/gc.md `.collect.large`). The caller has the
-    /// lock of the pool.
-    pub(crate) fn has_large(&self, segment: SegmentPtr) -> bool {
-        if self.is_usual(segment) {
-            return false;
-        }
-        self.record_unrecorded(segment);
-        let (payload, limit) = (segment.get().payload(), segment.get().limit());
-        let first = segment.first_object(payload);
-        let size = first.map_or(0, |object| self.end_of(segment, object).get() - object.get());
-        self.is_large(size.max(self.first_held(payload, limit).map_or(0, AddrRange::size)))
     }
 }
