@@ -1,8 +1,9 @@
 //! The VM arena: tracts from one large reservation, committed as needed.
 //!
-//! The parts, the lowest first: `state`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `parts`, `warm`, `written`,
-//! `contents` and `page_report`.
+//! The parts, the lowest first: `state`, `addresses`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `parts`, `warm`,
+//! `written`, `contents` and `page_report`.
 
+mod addresses;
 mod contents;
 mod growth;
 mod guard;
@@ -78,22 +79,26 @@ impl<P: Platform> ArenaVm<P> {
         let usable = reservation.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
         let no_room = Error::Parameter("the reservation has no room for a tract table and one grain");
         let regions = Regions::new(usable, grain, reservation.align(), page).ok_or(no_room)?;
+        // The tables and one grain are in what is reserved at first.
+        if !reservation.grow_to(regions.grain_offset(1)) {
+            return Err(no_room);
+        }
         let range = AddrRange::with_size(base, regions.size());
         aver!(range.is_some(), "{} bytes from {base} end above all addresses", regions.size());
         let arena = Self {
             signature: Signature::new(SIGNATURE),
             range: range.ok_or(no_room)?,
-            reservation,
             regions,
             options,
             table_size: AtomicUsize::new(0),
-            table: Lock::new(TractTable::new(regions.grains)),
+            table: Lock::new(TractTable::new(regions.grains_within(reservation.reserved()))),
             descriptors: Lock::new(Descriptors::new()),
             parts: Lock::new(PartMemory::new(grain.get())),
             budget: Budget::new(options.commit_limit),
             frozen: AtomicBool::new(false),
             last_serial: AtomicU32::new(PoolId::ARENA.get()),
             counts: ArenaCounts::default(),
+            reservation,
         };
         arena.report(Event::CreateArena { range: arena.range });
         if let Some(yielding) = arena.platform().yielding() {
@@ -130,7 +135,9 @@ impl<P: Platform> ArenaVm<P> {
         }
         if self.options.huge_pages {
             // SAFETY: the grains are one or more whole pages of the reservation.
-            unsafe { self.reservation.advise_huge_pages(self.regions.grains_offset, grains) }?;
+            unsafe {
+                self.reservation.advise_huge_pages(self.regions.grains_offset, self.reserved_grains())
+            }?;
         }
         Ok(())
     }
@@ -146,10 +153,10 @@ impl<P: Platform> ArenaVm<P> {
         self.reservation.last_refusal()
     }
 
-    /// The address space reserved, in bytes: what the options asked for, or as much of it
-    /// as the platform granted.
+    /// The address space that is reserved now, in bytes: what the options asked for; or, if the platform refused that, what it
+    /// granted so far.
     pub fn reserved(&self) -> usize {
-        self.reservation.size()
+        self.reservation.reserved()
     }
 
     /// The number of grains that `size` bytes take.

@@ -62,16 +62,13 @@ pub enum Prefault {
 /// ```
 #[derive(Clone, Copy)]
 pub struct ArenaVmOptions {
-    /// The address space to reserve, rounded up to grains. If the platform refuses, the arena takes most of what
-    /// it grants, and leaves a sixteenth of that to the rest of the process; it takes at least
-    /// [`ArenaVmOptions::reserve_floor`].
-    ///
-    /// If addresses are limited (`ulimit -v`) and the program has several arenas, or much memory beside the arena, set
-    /// this to what each arena needs.
+    /// The most address space to reserve, rounded up to grains; all of it at once if the platform grants that. If it
+    /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
+    /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
     /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
     pub reserve: usize,
-    /// The smallest reservation that is accepted; by default 64 MiB.
+    /// The smallest reservation that is accepted, and is made at once; by default 64 MiB.
     pub reserve_floor: usize,
     /// The unit of tracts: a power of two, at least a page; by default 64 KiB.
     pub grain: usize,

@@ -52,6 +52,8 @@ pub(crate) mod membarrier;
 #[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
+mod room;
+#[cfg(target_os = "linux")]
 mod smaps;
 #[cfg(target_os = "linux")]
 mod userfault;
@@ -428,6 +430,36 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
         usize::MAX
     }
 
+    /// Reserves `size` bytes of addresses from a multiple of `align`, with free addresses behind them for
+    /// [`Platform::extend`] up to `room` bytes in all. Others may take those before. `size` and `room` are multiples of the
+    /// page size. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform has no range of `room` bytes of addresses now, or cannot do this at all.
+    fn reserve_with_room(
+        &self,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, PlatformError> {
+        let _ = (room, align);
+        Err(PlatformError { call: "reserve_with_room", code: 0, addr: 0, size, limit: None })
+    }
+
+    /// Reserves the `more` bytes that follow a reservation, whole pages and not none, unless something is there. They
+    /// are part of the reservation from here on, with its provenance. The default refuses.
+    ///
+    /// # Errors
+    /// If the platform refuses, if part of the addresses is taken, or if it cannot do this at all.
+    ///
+    /// # Safety
+    /// - `base` and `size` are those of a reservation that was made by [`Platform::reserve_with_room`], and `size + more` is
+    ///   at most its room. No other thread extends it at the same time.
+    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+        let _ = more;
+        Err(PlatformError { call: "extend", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
     /// The most memory, in bytes, that the system allows the process and those that it shares a limit with, as
     /// containers do; `None` if there is no limit or the platform does not know. May read files. By default it does not
     /// know.
@@ -457,7 +489,9 @@ impl PlatformError {
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self.call {
-            "reserve" => "raise the address space limit (ulimit -v), or reserve less",
+            "reserve" | "reserve_with_room" | "extend" => {
+                "raise the address space limit (ulimit -v), or reserve less"
+            }
             "commit" => "free memory, or raise the data limit (ulimit -d) and the overcommit limit",
             "decommit" => "raise vm.max_map_count, and after mlockall(MCL_FUTURE) also ulimit -l",
             "guard" => "raise vm.max_map_count, or do without guards",

@@ -62,6 +62,11 @@ impl Regions {
         u32::try_from(offset >> self.grain.get().ilog2()).ok()
     }
 
+    /// The number of whole grains in the first `size` bytes.
+    pub(crate) fn grains_within(&self, size: usize) -> u32 {
+        self.grain_at(size).map_or(0, |grains| grains.min(self.grains))
+    }
+
     /// The size of the whole pages of table that contain `entries` entries.
     pub(crate) fn table_bytes(&self, entries: u32) -> usize {
         let bytes = (entries as usize).saturating_mul(size_of::<Tract>());

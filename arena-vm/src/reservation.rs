@@ -11,7 +11,7 @@ use crate::chosen_memory::{HugePages, Placement};
 use crate::options::ArenaVmOptions;
 use crate::placement_check;
 use crate::platform::{Platform, PlatformError, Watch};
-use fitting::Request;
+use fitting::{Granted, Request, STEP};
 
 /// The size of a huge page, at a multiple of which a processor can map one.
 pub(crate) const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
@@ -23,7 +23,10 @@ pub(crate) const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
 pub(crate) struct Reservation<P: Platform> {
     platform: P,
     base: NonNull<u8>,
+    /// What it can grow to.
     size: usize,
+    /// How much of that is reserved, from the base on: whole pages. Only grows.
+    reserved: Lock<usize>,
     align: Align,
     options: ArenaVmOptions,
     /// Whether children get a copy. At first this is as the options say.
@@ -56,11 +59,63 @@ impl<P: Platform> Reservation<P> {
         };
         let floor = whole_grains(options.reserve_floor.max(1))?;
         let wanted = whole_grains(options.reserve)?;
-        let (base, size) = Request { wanted, floor, grain, align }.reserve(&platform).map_err(lacking)?;
-        let inherited = AtomicBool::new(options.inherit_on_fork);
+        // Huge pages are mapped once, for all grains.
+        let may_grow = options.explicit_huge_pages.is_none();
+        let Granted { base, size, reserved } =
+            Request { wanted, floor, grain, align, may_grow }.reserve(&platform).map_err(lacking)?;
+        let (reserved, inherited) = (Lock::new(reserved), AtomicBool::new(options.inherit_on_fork));
         let (fresh_from, mappings) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (options, watch, refusal) = (*options, Watch::new(), Lock::new(None));
-        Ok(Self { platform, base, size, align, options, inherited, fresh_from, mappings, watch, refusal })
+        Ok(Self {
+            platform,
+            base,
+            size,
+            reserved,
+            align,
+            options,
+            inherited,
+            fresh_from,
+            mappings,
+            watch,
+            refusal,
+        })
+    }
+
+    /// Reserves the first `end` bytes, unless they are, and then a step more if the platform grants that. Returns whether
+    /// they are reserved.
+    ///
+    /// The lock is held meanwhile, so that of two threads that need more the second finds it
+    /// ([design/arena-vm.md `.reserve.grow`](crate::design::arena_vm)).
+    #[cold]
+    pub(crate) fn grow_to(&self, end: usize) -> bool {
+        let mut reserved = self.reserved.lock();
+        if end <= *reserved || end > self.size {
+            return end <= *reserved;
+        }
+        let step = (self.size / STEP).next_multiple_of(self.options.grain);
+        let ends = [end.max(*reserved + step).min(self.size), end];
+        let Some(new) = ends.into_iter().find(|new| self.extend(*reserved, new - *reserved)) else {
+            return false;
+        };
+        // What was advised for all of it does not hold for what comes now.
+        self.fresh_from.store(self.size, Ordering::Relaxed);
+        let old = core::mem::replace(&mut *reserved, new);
+        drop(reserved);
+        if self.is_watched() {
+            // If this is refused, `take_written` finds that out.
+            //
+            // SAFETY: the pages were reserved just now, for the reservation whose watch this is.
+            let _ = unsafe { self.platform.watch(&self.watch, self.at(old), new - old) };
+        }
+        true
+    }
+
+    /// Reserves `more` bytes behind the first `reserved`.
+    fn extend(&self, reserved: usize, more: usize) -> bool {
+        // SAFETY: that many bytes are reserved, and less than the size, so the reservation was made with that room. The
+        // caller has the lock, so no other thread extends it.
+        let extended = unsafe { self.platform.extend(self.base, reserved, more) };
+        extended.map_err(self.refused(Error::Limit)).is_ok()
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -71,8 +126,14 @@ impl<P: Platform> Reservation<P> {
         self.base
     }
 
+    /// What the reservation can grow to, in bytes.
     pub(crate) const fn size(&self) -> usize {
         self.size
+    }
+
+    /// How much of it is reserved, from the base on, in bytes.
+    pub(crate) fn reserved(&self) -> usize {
+        *self.reserved.lock()
     }
 
     /// The alignment of the base.
@@ -110,8 +171,8 @@ impl<P: Platform> Reservation<P> {
     /// # Safety
     /// - `offset` is at most the size of the reservation.
     pub(crate) unsafe fn at(&self, offset: usize) -> NonNull<u8> {
-        // SAFETY: the reservation is one range with one provenance, of at most `isize::MAX` bytes. The
-        // caller's offset is inside it or at its end.
+        // SAFETY: the reservation is one range with one provenance, of at most `isize::MAX` bytes, to which what it grows
+        // by is added. The caller's offset is inside it or at its end.
         unsafe { self.base.add(offset) }
     }
 
@@ -169,7 +230,7 @@ impl<P: Platform> Reservation<P> {
     /// Sets on which nodes the reservation will lie.
     pub(crate) fn place_all(&self) -> Result<()> {
         // SAFETY: the whole reservation is one or more whole pages.
-        unsafe { self.place(self.base, self.size) }
+        unsafe { self.place(self.base, self.reserved()) }
     }
 
     /// # Safety
@@ -188,7 +249,7 @@ impl<P: Platform> Reservation<P> {
         // Stored first, so that a thread that opens a range meanwhile advises that range.
         let before = self.inherited.swap(false, Ordering::SeqCst);
         // SAFETY: the whole reservation is one or more whole pages.
-        let kept = unsafe { self.platform.no_inherit(self.base, self.size) };
+        let kept = unsafe { self.platform.no_inherit(self.base, self.reserved()) };
         if kept.is_err() {
             self.inherited.store(before, Ordering::SeqCst);
         }
@@ -477,6 +538,6 @@ impl<P: Platform> Drop for Reservation<P> {
         //
         // SAFETY: base, size and alignment are those of the reservation. Its only owner is being
         // dropped, so nothing uses it any more.
-        let _ = unsafe { self.platform.release(self.base, self.size, self.align.get()) };
+        let _ = unsafe { self.platform.release(self.base, self.reserved(), self.align.get()) };
     }
 }

@@ -157,6 +157,36 @@ fn arenas_are_left_to_their_own_option() {
     assert!(child.status.success(), "{child:?}");
 }
 
+/// Under a limit of addresses an arena has its range only in part (design/arena-vm.md `.reserve.grow`).
+#[test]
+fn what_others_have_in_the_range_of_an_arena_is_locked() {
+    let Some(child) = in_child("what_others_have_in_the_range_of_an_arena_is_locked") else {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let mapped = statm.split(' ').next().unwrap().parse::<libc::rlim_t>().unwrap() * PAGE as libc::rlim_t;
+        let limits = libc::rlimit { rlim_cur: mapped + (400 << 20), rlim_max: mapped + (400 << 20) };
+        // SAFETY: the pointer is to a whole `rlimit`, which the call only reads.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limits) }, 0);
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let range = arena.range();
+        assert!(arena.reserved() < range.size());
+        let place = ptr::without_provenance_mut(range.limit().get() - PAGES * PAGE);
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: new addresses, where nothing is.
+        assert_eq!(unsafe { libc::mmap(place, PAGE, access, flags, -1, 0) }, place);
+        if !lock_memory(&[&arena]).is_whole() {
+            eprintln!("SKIPPED: not everything may be locked here");
+            return;
+        }
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let theirs = smaps.split_once(&format!("{:x}-", place.addr())).unwrap().1;
+        let flags = theirs.lines().find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert!(flags.contains(" lo"), "{flags}");
+        return;
+    };
+    assert!(child.status.success(), "{child:?}");
+}
+
 /// A process that locks all that it maps faults on no fresh page, and its traps work all the same.
 #[test]
 fn traps_are_live_in_a_process_that_locks_all_it_maps() {

@@ -134,6 +134,7 @@ impl<P: Platform> ArenaVm<P> {
             match popped {
                 Ok(index) => return Ok(index),
                 Err(TakeError::Entries(needed)) => self.extend_table(needed)?,
+                Err(TakeError::Limit) if self.reserve_grains(count) => {}
                 Err(TakeError::Limit) if may_decommit && self.decommit_spare(u32::MAX) > 0 => {
                     may_decommit = false;
                 }

@@ -19,10 +19,10 @@ impl<P: Platform> ArenaVm<P> {
         let platform = self.reservation.platform();
         let huge = self.options.explicit_huge_pages.map_or(0, |pages| pages.size.bytes());
         let mut report = PageReport::new(self.regions.page.get(), huge);
-        let mut located = Ok(());
-        let asked = platform.page_sizes(self.range, &mut |mapping| {
+        let (mut located, range) = (Ok(()), self.reserved_range());
+        let asked = platform.page_sizes(range, &mut |mapping| {
             report.add_transparent(mapping.transparent);
-            let Some((offset, size)) = common(self.range, mapping.range) else { return };
+            let Some((offset, size)) = common(range, mapping.range) else { return };
             let mut count = |_addr: usize, node: Option<usize>| {
                 if let Some(node) = node {
                     report.add(mapping.page_size, node);

@@ -201,6 +201,21 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         (**self).account_mappings(before, now)
     }
 
+    fn reserve_with_room(
+        &self,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, PlatformError> {
+        (**self).reserve_with_room(size, room, align)
+    }
+
+    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+        // SAFETY: the caller's range is a reservation of the borrowed platform, and the caller keeps to the duties of
+        // this method.
+        unsafe { (**self).extend(base, size, more) }
+    }
+
     fn memory_limit(&self) -> Option<usize> {
         (**self).memory_limit()
     }

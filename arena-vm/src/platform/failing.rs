@@ -61,11 +61,15 @@ pub enum Call {
     Watch,
     /// [`Platform::take_written`]
     TakeWritten,
+    /// [`Platform::reserve_with_room`]
+    ReserveWithRoom,
+    /// [`Platform::extend`]
+    Extend,
 }
 
 impl Call {
     /// All calls that can fail.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Reserve,
         Self::Release,
         Self::Commit,
@@ -91,6 +95,8 @@ impl Call {
         Self::OpenWatch,
         Self::Watch,
         Self::TakeWritten,
+        Self::ReserveWithRoom,
+        Self::Extend,
     ];
 
     /// The name of the call, as [`PlatformError::call`] has it.
@@ -122,6 +128,8 @@ impl Call {
             Self::OpenWatch => "open_watch",
             Self::Watch => "watch",
             Self::TakeWritten => "take_written",
+            Self::ReserveWithRoom => "reserve_with_room",
+            Self::Extend => "extend",
         }
     }
 }
@@ -207,7 +215,7 @@ impl<P: Platform> Failing<P> {
         self.plan(call).fail_always.store(true, Ordering::SeqCst);
     }
 
-    /// Makes reservations of more than `size` bytes fail, until [`Failing::heal`].
+    /// Makes reservations of more than `size` bytes fail, and their growth beyond that, until [`Failing::heal`].
     pub fn limit_reserve(&self, size: usize) {
         self.reserve_limit.store(size, Ordering::SeqCst);
     }
@@ -471,6 +479,31 @@ unsafe impl<P: Platform> Platform for Failing<P> {
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         self.inner.account_mappings(before, now).min(self.mapping_limit.load(Ordering::SeqCst))
+    }
+
+    fn reserve_with_room(
+        &self,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, PlatformError> {
+        self.admit(Call::ReserveWithRoom, 0, size)?;
+        if room > self.reserve_limit.load(Ordering::SeqCst) {
+            let call = Call::ReserveWithRoom.name();
+            return Err(PlatformError { call, code: 0, addr: 0, size, limit: None });
+        }
+        self.inner.reserve_with_room(size, room, align)
+    }
+
+    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+        self.admit(Call::Extend, base.addr().get(), more)?;
+        if size.saturating_add(more) > self.reserve_limit.load(Ordering::SeqCst) {
+            let addr = base.addr().get();
+            return Err(PlatformError { call: Call::Extend.name(), code: 0, addr, size: more, limit: None });
+        }
+        // SAFETY: the caller's range is a reservation of the inner platform, and the caller keeps to the duties of this
+        // method.
+        unsafe { self.inner.extend(base, size, more) }
     }
 
     fn memory_limit(&self) -> Option<usize> {

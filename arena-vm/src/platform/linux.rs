@@ -15,8 +15,8 @@ use super::errno::errno;
 use super::touch::touch;
 use super::userfault::{self, Pages};
 use super::{
-    Platform, PlatformError, Watch, control_groups, file_mapping, futex, huge_pages, mappings, nodes, smaps,
-    zeroing,
+    Platform, PlatformError, Watch, control_groups, file_mapping, futex, huge_pages, mappings, nodes, room,
+    smaps, zeroing,
 };
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
@@ -47,6 +47,39 @@ impl Linux {
         aver!(known.is_some(), "the page size is {page_size}");
         // The smallest page that Linux has.
         Self { page_size: known.unwrap_or(4096), mappings: mappings::most() }
+    }
+
+    /// Reserves addresses at a multiple of `align`: at `place`, if that is not null and they are free there, and else
+    /// anywhere.
+    fn reserve_near(&self, place: *mut u8, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
+        let slack = align.saturating_sub(self.page_size);
+        let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size, limit: None };
+        let base = reserve_addresses(place, size.checked_add(slack).ok_or(overflow)?)?;
+        let head = base.align_offset(align);
+        // SAFETY: the mapping has `size + slack` bytes. From a page boundary the next multiple of
+        // `align` is at most `slack` away, so `head <= slack`, and both are inside the mapping or
+        // at its end.
+        let (aligned, end) = unsafe { (base.add(head), base.add(head + size)) };
+        // SAFETY: both ranges are empty or whole pages of the new mapping, outside the part that is
+        // kept. Nothing uses them.
+        let trimmed = unsafe { Self::trim(base, head).and_then(|()| Self::trim(end, slack - head)) };
+        if let Err(error) = trimmed {
+            // Gaps that are unmapped already are no error. If this fails too, addresses are lost,
+            // but no memory.
+            //
+            // SAFETY: this is the whole new mapping, which nothing uses yet.
+            let _ = unsafe { Self::trim(base, size + slack) };
+            return Err(error);
+        }
+        Ok(aligned)
+    }
+
+    /// Where the kernel puts what is mapped next, if that has `size` bytes in whole pages.
+    fn next_mapping(&self, size: usize) -> Result<usize, PlatformError> {
+        let size = size.next_multiple_of(self.page_size);
+        let next = reserve_addresses(ptr::null_mut(), size)?;
+        // SAFETY: this was mapped just now, and nothing uses it.
+        unsafe { Self::trim(next, size) }.map(|()| next.addr().get())
     }
 
     /// Unmaps what aligning left over. Does nothing for a size of zero.
@@ -90,23 +123,30 @@ fn for_want_of(resource: Resource) -> impl FnOnce(PlatformError) -> PlatformErro
     move |refusal| PlatformError { limit: Some((resource, limit_of(resource))), ..refusal }
 }
 
-/// `mmap` without access and without a claim to memory, at fresh addresses, or in place of
-/// what is at `place`.
+/// `mmap` without access and without a claim to memory: at fresh addresses, or at `place` if `fixed` is one of the
+/// flags for that.
 ///
 /// # Safety
-/// - `place` is null, or the range is pages of a reservation that nothing uses.
+/// - `fixed` is `MAP_FIXED` only if the range is pages of a reservation that nothing uses.
 unsafe fn map_without_access(
     call: &'static str,
     place: *mut u8,
     size: usize,
+    fixed: c_int,
 ) -> Result<NonNull<u8>, PlatformError> {
-    let fixed = if place.is_null() { 0 } else { libc::MAP_FIXED };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
-    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses. With it, the caller
-    // says that nothing uses what is replaced. The call reads no memory.
+    // SAFETY: without MAP_FIXED the kernel chooses addresses that nothing uses, and refuses others if it must not
+    // replace them. With it, the caller says that nothing uses what is replaced. The call reads no memory.
     let base = unsafe { libc::mmap(place.cast(), size, libc::PROT_NONE, flags, -1, 0) };
     let failed = PlatformError { call, code: errno(), addr: place.addr(), size, limit: None };
     if base == libc::MAP_FAILED {
+        return Err(failed);
+    }
+    if fixed != 0 && base.addr() != place.addr() {
+        // Linux before 4.17 does not know MAP_FIXED_NOREPLACE, and maps elsewhere what it must not replace.
+        //
+        // SAFETY: the range was mapped just now, and nothing uses it.
+        let _ = unsafe { libc::munmap(base, size) };
         return Err(failed);
     }
     aver!(!base.is_null(), "{call} mapped {size} bytes at address zero");
@@ -118,11 +158,11 @@ unsafe fn map_without_access(
     Ok(base)
 }
 
-/// Reserves fresh addresses. A refusal names the limit that was reached. The code is
+/// Reserves fresh addresses, at `place` if they are free there. A refusal names the limit that was reached. The code is
 /// EAGAIN if the process locks what it maps (`mlockall`).
-fn reserve_addresses(size: usize) -> Result<NonNull<u8>, PlatformError> {
-    // SAFETY: the place is null, so nothing is replaced.
-    unsafe { map_without_access("reserve", ptr::null_mut(), size) }.map_err(|refusal| {
+fn reserve_addresses(place: *mut u8, size: usize) -> Result<NonNull<u8>, PlatformError> {
+    // SAFETY: without a flag nothing is replaced.
+    unsafe { map_without_access("reserve", place, size, 0) }.map_err(|refusal| {
         let locked = refusal.code == libc::EAGAIN;
         for_want_of(if locked { Resource::LockedMemory } else { Resource::AddressSpace })(refusal)
     })
@@ -161,26 +201,7 @@ unsafe impl Platform for Linux {
     }
 
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
-        let slack = align.saturating_sub(self.page_size);
-        let overflow = PlatformError { call: "reserve", code: libc::ENOMEM, addr: 0, size, limit: None };
-        let base = reserve_addresses(size.checked_add(slack).ok_or(overflow)?)?;
-        let head = base.align_offset(align);
-        // SAFETY: the mapping has `size + slack` bytes. From a page boundary the next multiple of
-        // `align` is at most `slack` away, so `head <= slack`, and both are inside the mapping or
-        // at its end.
-        let (aligned, end) = unsafe { (base.add(head), base.add(head + size)) };
-        // SAFETY: both ranges are empty or whole pages of the new mapping, outside the part that is
-        // kept. Nothing uses them.
-        let trimmed = unsafe { Self::trim(base, head).and_then(|()| Self::trim(end, slack - head)) };
-        if let Err(error) = trimmed {
-            // Gaps that are unmapped already are no error. If this fails too, addresses are lost,
-            // but no memory.
-            //
-            // SAFETY: this is the whole new mapping, which nothing uses yet.
-            let _ = unsafe { Self::trim(base, size + slack) };
-            return Err(error);
-        }
-        Ok(aligned)
+        self.reserve_near(ptr::null_mut(), size, align)
     }
 
     unsafe fn release(&self, base: NonNull<u8>, size: usize, _align: usize) -> Result<(), PlatformError> {
@@ -198,7 +219,7 @@ unsafe impl Platform for Linux {
 
     unsafe fn decommit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: the range is pages of a reservation, which nothing uses any more.
-        unsafe { map_without_access("decommit", base.as_ptr(), size) }.map(drop)
+        unsafe { map_without_access("decommit", base.as_ptr(), size, libc::MAP_FIXED) }.map(drop)
     }
 
     unsafe fn zero(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
@@ -351,6 +372,41 @@ unsafe impl Platform for Linux {
 
     fn account_mappings(&self, before: usize, now: usize) -> usize {
         mappings::account(self.mappings, before, now)
+    }
+
+    fn reserve_with_room(
+        &self,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, PlatformError> {
+        let base = self.reserve_near(room::place_for(room.saturating_add(align)), room, align)?;
+        // SAFETY: the size is at most the room, which was reserved just now.
+        let end = unsafe { base.add(size) };
+        // SAFETY: the range is empty, or whole pages at the end of the new mapping. Nothing uses them.
+        let is_room = unsafe { Self::trim(end, room - size) }.and_then(|()| {
+            let next = self.next_mapping((room - size) / 2)?;
+            match room::is_kept_free(base.addr().get() + size, room - size, next) {
+                true => Ok(()),
+                false => {
+                    Err(PlatformError { call: "reserve_with_room", code: 0, addr: next, size, limit: None })
+                }
+            }
+        });
+        if let Err(error) = is_room {
+            // SAFETY: this is what is left of the new mapping, which nothing uses yet.
+            let _ = unsafe { Self::trim(base, size) };
+            return Err(error);
+        }
+        room::note(base.addr());
+        Ok(base)
+    }
+
+    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+        // SAFETY: the reservation has this size, and had room for more when it was made.
+        let end = unsafe { base.add(size) };
+        // SAFETY: what is there is not replaced.
+        unsafe { map_without_access("extend", end.as_ptr(), more, libc::MAP_FIXED_NOREPLACE) }.map(drop)
     }
 
     fn memory_limit(&self) -> Option<usize> {

@@ -10,7 +10,10 @@ use crate::platform::{Platform, PlatformError};
 /// How exactly the most that is granted is looked for: to within this part of it.
 const EXACTNESS: usize = 128;
 
-/// The part of the most that is granted which is left to the rest of the process.
+/// The part of the most that is granted which is reserved at first, and then whenever more is needed.
+pub(super) const STEP: usize = 16;
+
+/// The part of the most that is granted which is left to the rest of the process, if a reservation cannot grow.
 const REST: usize = 16;
 
 /// What is asked of the platform: from `floor` to `wanted` bytes, both whole grains and not zero.
@@ -20,24 +23,52 @@ pub(super) struct Request {
     pub(super) floor: usize,
     pub(super) grain: Align,
     pub(super) align: Align,
+    /// Whether the reservation may grow, if the platform can do that.
+    pub(super) may_grow: bool,
+}
+
+/// What the platform granted: of `size` bytes of addresses the first `reserved`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Granted {
+    pub(super) base: NonNull<u8>,
+    pub(super) size: usize,
+    pub(super) reserved: usize,
 }
 
 impl Request {
-    /// Reserves what is wanted. If the platform refuses, reserves all but a sixteenth of the most that it grants, but at
-    /// least the floor. Returns the base and the size.
+    /// Reserves what is wanted. If the platform refuses, reserves a part of the most that it grants, or the floor, with
+    /// room to grow behind it. If there can be no room, reserves all but a sixteenth of it.
     ///
     /// # Errors
     /// The platform's refusal of the floor.
-    pub(super) fn reserve(self, platform: &impl Platform) -> Result<(NonNull<u8>, usize), PlatformError> {
+    pub(super) fn reserve(self, platform: &impl Platform) -> Result<Granted, PlatformError> {
         self.try_size(platform, self.wanted).or_else(|_| {
             let most = self.most_granted(platform);
-            let size = self.whole_grains(most - most / REST);
-            self.try_size(platform, size).or_else(|_| self.try_size(platform, self.floor))
+            if self.may_grow
+                && let Ok(granted) = self.with_room(platform, most)
+            {
+                return Ok(granted);
+            }
+            let share = self.whole_grains(most - most / REST);
+            self.try_size(platform, share).or_else(|_| self.try_size(platform, self.floor))
         })
     }
 
-    fn try_size(self, platform: &impl Platform, size: usize) -> Result<(NonNull<u8>, usize), PlatformError> {
-        platform.reserve(size, self.align.get()).map(|base| (base, size))
+    fn try_size(self, platform: &impl Platform, size: usize) -> Result<Granted, PlatformError> {
+        platform.reserve(size, self.align.get()).map(|base| Granted { base, size, reserved: size })
+    }
+
+    /// Reserves a part of `size` bytes, with room for the others.
+    fn with_room(self, platform: &impl Platform, size: usize) -> Result<Granted, PlatformError> {
+        let reserved = self.whole_grains(size / STEP);
+        if reserved == size {
+            return self.try_size(platform, size);
+        }
+        platform.reserve_with_room(reserved, size, self.align.get()).map(|base| Granted {
+            base,
+            size,
+            reserved,
+        })
     }
 
     /// The most that the platform grants below what is wanted, nearly; the floor if it grants no more than that.
@@ -58,11 +89,11 @@ impl Request {
     }
 
     fn grants(self, platform: &impl Platform, size: usize) -> bool {
-        self.try_size(platform, size).is_ok_and(|(base, size)| {
+        self.try_size(platform, size).is_ok_and(|all| {
             // If the release is refused, addresses are lost, but no memory.
             //
             // SAFETY: this was reserved just now with this size and alignment, and nothing has used it.
-            let _ = unsafe { platform.release(base, size, self.align.get()) };
+            let _ = unsafe { platform.release(all.base, size, self.align.get()) };
             true
         })
     }

@@ -447,52 +447,6 @@ fn descriptors_take_pages_not_grains() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "reserves more than the portable platform does there")]
-fn a_refused_reservation_is_most_of_what_is_granted_and_the_rest_is_left() {
-    on_each_failing(|failing, _| {
-        let (wanted, floor) = (100 << 20, 5 << 20);
-        let options = ArenaVmOptions { reserve: wanted, reserve_floor: floor, ..small() };
-        let reserved_within = |limit: usize| {
-            failing.limit_reserve(limit);
-            ArenaVm::create_on(failing, options).map(|arena| (arena.reserved(), arena.range().size()))
-        };
-        for limit in (6 << 20..wanted).step_by((7 << 20) + 12_345) {
-            let before = failing.seen(Call::Reserve);
-            let (reserved, used) = reserved_within(limit).unwrap();
-            assert!(
-                reserved <= (limit / 16 * 15).max(floor),
-                "{limit}: {reserved} leaves less than a sixteenth"
-            );
-            assert!(reserved >= limit / 10 * 9 - 2 * GRAIN, "{limit}: {reserved} is less than 90 %");
-            assert!(used <= reserved && used > reserved - (2 << 20), "{limit}: {used} of {reserved}");
-            let tried = failing.seen(Call::Reserve) - before;
-            assert!(tried < 20, "{tried} reservations for one");
-        }
-        let reserved = |limit| reserved_within(limit).map(|(reserved, _)| reserved);
-        assert_eq!(reserved(2 * wanted), Ok(wanted), "what was asked for");
-        assert_eq!(reserved(floor), Ok(floor), "the floor is taken whole");
-        assert_eq!(reserved(floor - 1), Err(Error::Resource));
-    });
-}
-
-/// Another thread may take addresses between the search and the reservation.
-#[test]
-#[cfg_attr(miri, ignore = "reserves more than the portable platform does there")]
-fn if_what_was_found_is_gone_the_floor_is_taken() {
-    on_each_failing(|failing, audited| {
-        let options = ArenaVmOptions { reserve: 100 << 20, reserve_floor: 5 << 20, ..small() };
-        failing.limit_reserve(50 << 20);
-        let arena = ArenaVm::create_on(failing, options).unwrap();
-        assert!(arena.reserved() > 40 << 20);
-        drop(arena);
-        let tried = failing.seen(Call::Reserve);
-        failing.fail(Call::Reserve, tried);
-        let arena = ArenaVm::create_on(failing, options).unwrap();
-        assert_eq!((arena.reserved(), audited.reservations()), (5 << 20, 1));
-    });
-}
-
-#[test]
 fn a_moved_arena_is_the_same_arena() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();

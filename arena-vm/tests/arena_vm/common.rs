@@ -341,6 +341,32 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         self.inner.account_mappings(before, now)
     }
 
+    fn reserve_with_room(
+        &self,
+        size: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<NonNull<u8>, PlatformError> {
+        let page = self.page_size();
+        assert!(size > 0 && size < room && size.is_multiple_of(page) && room.is_multiple_of(page));
+        let base = self.inner.reserve_with_room(size, room, align)?;
+        assert!(base.addr().get().is_multiple_of(align));
+        self.books().reservations.insert(base.addr().get(), (size, align));
+        Ok(base)
+    }
+
+    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+        assert!(more > 0 && more.is_multiple_of(self.page_size()), "whole pages, not none");
+        // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
+        unsafe { self.inner.extend(base, size, more) }?;
+        let before = core::mem::replace(
+            &mut self.books().reservations.get_mut(&base.addr().get()).unwrap().0,
+            size + more,
+        );
+        assert_eq!(before, size, "the addresses that follow");
+        Ok(())
+    }
+
     fn memory_limit(&self) -> Option<usize> {
         self.inner.memory_limit()
     }

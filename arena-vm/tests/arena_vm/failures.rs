@@ -132,6 +132,8 @@ fn every_call_may_fail_every_time() {
                     Call::MapHugePages | Call::FillHugePages | Call::EmptyHugePages => false,
                     Call::MemoryNodes | Call::Place | Call::Locate | Call::PageSizes => false,
                     Call::MapFile | Call::UnmapFile => false,
+                    // And addresses that are refused (`refused_addresses`).
+                    Call::ReserveWithRoom | Call::Extend => false,
                     _ => index == 3,
                 };
                 assert!(times > 0 || !expects_some, "{call:?} of options {index} was driven");

@@ -26,6 +26,7 @@ mod parts;
 mod platform;
 mod prefault;
 mod pretended;
+mod refused_addresses;
 mod steps;
 mod threads;
 mod written;

@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 
+use tripoint_arena_vm::mock::Call;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 use tripoint_core::{Addr, Align, Arena, Block, Error, PART_ALIGN, PART_SIZE_MAX, PoolId};
 use tripoint_oracle::cases;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
+use crate::refused_addresses::{on_limited, refused};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -163,6 +165,22 @@ impl<A: Arena> Model<'_, A> {
     }
 }
 
+impl<A: Arena> Model<'_, A> {
+    fn perform(&mut self, step: &Step, guard: bool, set_limit: impl FnOnce(usize)) {
+        match *step {
+            Step::Alloc { grains, pool } => self.alloc(grains, self.pools[pool]),
+            Step::AllocPart { size, pool } => self.alloc_part(size, self.pools[pool], guard),
+            Step::Free { which } => self.free(which, None),
+            Step::FreePart { which, front } => self.free(which, Some(front)),
+            Step::Dismiss { pool } => self.dismiss(pool),
+            Step::Trim => _ = self.arena.trim(),
+            Step::Freeze => self.arena.freeze(),
+            Step::Thaw => self.arena.thaw(),
+            Step::SetLimit { grains } => set_limit(grains * GRAIN),
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(64), ..ProptestConfig::default() })]
 
@@ -184,17 +202,7 @@ proptest! {
             let mut committed_most = arena.sizes().committed_high_water;
             for step in &steps {
                 let before = arena.sizes().committed;
-                match *step {
-                    Step::Alloc { grains, pool } => model.alloc(grains, model.pools[pool]),
-                    Step::AllocPart { size, pool } => model.alloc_part(size, model.pools[pool], guard),
-                    Step::Free { which } => model.free(which, None),
-                    Step::FreePart { which, front } => model.free(which, Some(front)),
-                    Step::Dismiss { pool } => model.dismiss(pool),
-                    Step::Trim => _ = arena.trim(),
-                    Step::Freeze => arena.freeze(),
-                    Step::Thaw => arena.thaw(),
-                    Step::SetLimit { grains } => _ = arena.set_commit_limit(grains * GRAIN),
-                }
+                model.perform(step, guard, |limit| _ = arena.set_commit_limit(limit));
                 let sizes = arena.sizes();
                 committed_most = committed_most.max(sizes.committed);
                 assert_books(&arena, model.in_use());
@@ -202,6 +210,36 @@ proptest! {
                 assert!(sizes.committed <= sizes.commit_limit);
                 assert!(sizes.committed_high_water >= committed_most);
                 assert!(!arena.is_frozen() || sizes.committed == before, "frozen: {step:?}");
+                model.check_owners();
+                if guard {
+                    model.check_guards();
+                }
+            }
+            assert!(model.out.iter().all(|(block, _, byte)| holds(*block, *byte)));
+        });
+    }
+
+    /// The same on addresses that come in steps (design/arena-vm.md `.reserve.grow`).
+    #[test]
+    fn an_arena_that_grows_does_what_a_list_of_blocks_does(
+        steps in prop::collection::vec(step(), 1..if cfg!(miri) { 5 } else { 80 }),
+        spare_share in 0u8..=100,
+        refused_step in 0u32..6,
+        guard in any::<bool>(),
+    ) {
+        on_limited(|failing, platform| {
+            let options = ArenaVmOptions { spare_share, guard, ..refused() };
+            let arena = ArenaVm::create_on(failing, options).unwrap();
+            failing.fail(Call::Extend, refused_step);
+            let pools = core::array::from_fn(|_| arena.register().unwrap());
+            let mut model = Model { arena: &arena, pools, out: Vec::new(), next_byte: 0 };
+            let mut reserved = arena.reserved();
+            for step in &steps {
+                model.perform(step, guard, |limit| _ = arena.set_commit_limit(limit));
+                assert_books(&arena, model.in_use());
+                assert_eq!(platform.committed(), arena.sizes().committed, "the platform agrees");
+                assert!(arena.reserved() >= reserved);
+                reserved = arena.reserved();
                 model.check_owners();
                 if guard {
                     model.check_guards();

@@ -7,7 +7,8 @@ use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::thread;
 
-use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Prefault};
+use tripoint_arena_vm::mock::Failing;
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Native, Platform, Prefault};
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, Block, Error};
 use tripoint_oracle::Party;
@@ -16,6 +17,7 @@ use crate::child::in_child;
 use crate::common::{GRAIN, small};
 use crate::linux::tracts_of;
 use crate::old_kernel::without;
+use crate::refused_addresses::{LIMIT, refused};
 use crate::written::{all, taken, touch, watch_of};
 
 fn page_of(arena: &ArenaVm) -> usize {
@@ -445,6 +447,26 @@ fn watching_adds_no_mappings() {
         if let [Some(plain), Some(watched)] = counts {
             assert!((0..3).all(|index| is_as_few([plain[index], watched[index]])), "{counts:?}");
         }
+    });
+    assert_eq!(outcome, Ok(0));
+}
+
+/// An arena that was refused addresses gets more of them later (design/arena-vm.md `.reserve.grow`). In a child, where no
+/// other thread maps anything.
+#[test]
+fn addresses_that_are_reserved_later_are_watched() {
+    let outcome = in_child(|| {
+        let failing = Failing::new(Native::new());
+        failing.limit_reserve(LIMIT);
+        let arena = ArenaVm::create_on(&failing, refused()).unwrap();
+        let (pool, page) = (arena.register().unwrap(), failing.page_size());
+        let Some(watch) = watch_of(&arena) else { return };
+        let before = arena.reserved();
+        let block = arena.alloc_tracts(LIMIT / 2, pool).unwrap();
+        assert!(arena.reserved() > before + LIMIT / 4, "most of the block is in what was reserved for it");
+        assert_eq!(taken(watch, block, page), Some(all(block, page)), "all counts as written at first");
+        let last = touch(block, page, block.size() / page - 1);
+        assert_eq!(taken(watch, block, page), Some(BTreeSet::from([last])));
     });
     assert_eq!(outcome, Ok(0));
 }

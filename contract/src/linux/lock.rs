@@ -97,7 +97,8 @@ pub fn lock_memory_on<K: Kernel>(kernel: &K, arenas: &[&dyn Arena]) -> LockedMem
     let mappings: Vec<_> = maps.lines().filter_map(Mapping::parse).collect();
     let programs: Vec<_> =
         mappings.iter().filter(|mapping| mapping.is_code).map(|mapping| mapping.path).collect();
-    for mapping in mappings.iter().filter(|mapping| !mapping.is_within(arenas)) {
+    let reserved: Vec<_> = arenas.iter().map(|arena| reserved_by(*arena)).collect();
+    for mapping in mappings.iter().filter(|mapping| !mapping.is_within(&reserved)) {
         let range = mapping.range.clone();
         if mapping.path.starts_with('/') && programs.contains(&mapping.path) {
             locked.lock_code(kernel, range);
@@ -158,13 +159,15 @@ impl<'a> Mapping<'a> {
         (access.starts_with('r') && !lent).then_some(Self { range, is_code: access.contains('x'), path })
     }
 
-    fn is_within(&self, arenas: &[&dyn Arena]) -> bool {
-        let within = |arena: &&dyn Arena| {
-            let range = arena.range();
-            (range.base().get()..range.limit().get()).contains(&self.range.start)
-        };
-        arenas.iter().any(within)
+    fn is_within(&self, reserved: &[Range<usize>]) -> bool {
+        reserved.iter().any(|reserved| reserved.contains(&self.range.start))
     }
+}
+
+/// What an arena has of its range. Behind that others may have mappings.
+fn reserved_by(arena: &dyn Arena) -> Range<usize> {
+    let (range, reserved) = (arena.range(), arena.sizes().reserved);
+    range.base().get()..range.base().get() + reserved.min(range.size())
 }
 
 #[cfg(test)]

@@ -84,6 +84,11 @@ impl TractTable {
         self.capacity
     }
 
+    /// Makes the table one for `capacity` grains, if that is more than it was for.
+    pub fn extend(&mut self, capacity: u32) {
+        self.capacity = self.capacity.max(capacity);
+    }
+
     /// One past the last grain in use. All grains from here on are wilderness.
     #[must_use]
     pub const fn top(&self) -> u32 {

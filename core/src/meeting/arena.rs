@@ -17,7 +17,7 @@ use crate::words::pool_id::PoolId;
 /// The sizes of an arena at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArenaSizes {
-    /// The address space that was reserved when the arena was created.
+    /// The address space that is reserved, from the base of the range on. It may grow, if the system refused some when the arena was created.
     pub reserved: usize,
     /// The memory that is committed: in use by pools, spare, or the arena's own.
     pub committed: usize,
@@ -68,7 +68,8 @@ pub unsafe trait Arena: Check + Describe + Sync {
     /// The size of a grain, in bytes: a power of two.
     fn grain(&self) -> usize;
 
-    /// The addresses that were reserved when the arena was created.
+    /// The addresses in which everything lies that the arena allocates. The arena may have reserved only a part of them so
+    /// far; then others may have memory in the rest.
     fn range(&self) -> AddrRange;
 
     /// Returns a pointer that may be moved to any address of the range: it has the
@@ -192,7 +193,7 @@ pub unsafe trait Arena: Check + Describe + Sync {
     ///   freed once, and nothing uses it any more.
     unsafe fn free_descriptor(&self, descriptor: NonNull<u8>, layout: Layout);
 
-    /// Whether `addr` lies in the reserved range: two compares.
+    /// Whether `addr` lies in the range: two compares. [`Arena::pool_of`] says whether there is memory of a pool.
     #[inline]
     fn contains(&self, addr: Addr) -> bool {
         self.range().contains(addr)

@@ -23,12 +23,12 @@ use crate::words::step_time::StepTime;
 pub enum Event {
     /// An arena was created.
     CreateArena {
-        /// The range of addresses that it reserved.
+        /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
         range: AddrRange,
     },
     /// An arena is about to release its memory.
     DestroyArena {
-        /// The range of addresses that it reserved.
+        /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
         range: AddrRange,
     },
     /// The arena committed memory that it did not have before.
