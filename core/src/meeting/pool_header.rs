@@ -6,10 +6,10 @@ use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use crate::aver;
-use crate::meeting::arena::Arena;
+use crate::meeting::arena::{Arena, PART_ALIGN};
 use crate::meeting::block::Block;
 use crate::primitive::defer::Defer;
-use crate::primitive::{AtomicUsize, Ordering};
+use crate::primitive::{AtomicU32, AtomicUsize, Ordering};
 use crate::words::addr::{Addr, AddrRange};
 use crate::words::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
 use crate::words::describe::{Describe, line};
@@ -24,8 +24,8 @@ const SIGNATURE: u32 = 0x7290_0001;
 /// The most parts of grains that a pool has at one time.
 const PARTS_MAX: usize = 2;
 
-/// The place of a part that is being allocated: no address, because parts are aligned.
-const PLACE_TAKEN: usize = 1;
+/// The place of a part that is being allocated.
+const PLACE_TAKEN: u32 = u32::MAX;
 
 /// The common part of a pool. Dropping it returns every tract to the arena, so it must be
 /// dropped last: a pool class has it as its last field, or has no destructor in other fields
@@ -38,11 +38,11 @@ pub struct PoolHeader<A: Arena> {
     registry: Registry,
     total: AtomicUsize,
     high_water: AtomicUsize,
-    /// The addresses of its parts of grains, or zero.
-    parts: [AtomicUsize; PARTS_MAX],
-    /// Below all tracts that the pool ever had, and above them.
-    lowest: AtomicUsize,
-    highest: AtomicUsize,
+    /// The places of its parts of grains ([`PoolHeader::place_of`]), or zero.
+    parts: [AtomicU32; PARTS_MAX],
+    /// The first and the last grain, counted from the base of the arena, that the pool ever had, the last plus one.
+    lowest: AtomicU32,
+    highest: AtomicU32,
     /// An empty block, whose pointer has the provenance of the arena's range.
     reach: Block,
     arena: A,
@@ -63,9 +63,9 @@ impl<A: Arena> PoolHeader<A> {
             registry: Registry::new(),
             total: AtomicUsize::new(0),
             high_water: AtomicUsize::new(0),
-            parts: [const { AtomicUsize::new(0) }; PARTS_MAX],
-            lowest: AtomicUsize::new(usize::MAX),
-            highest: AtomicUsize::new(0),
+            parts: core::array::from_fn(|_| AtomicU32::new(0)),
+            lowest: AtomicU32::new(u32::MAX),
+            highest: AtomicU32::new(0),
             reach,
             arena,
         };
@@ -116,8 +116,11 @@ impl<A: Arena> PoolHeader<A> {
     pub fn extend(&self, size: usize) -> Result<Block> {
         aver_whole(self);
         let block = self.arena.alloc_tracts(size, self.id)?;
-        self.lowest.fetch_min(block.range().base().get(), Ordering::Relaxed);
-        self.highest.fetch_max(block.range().limit().get(), Ordering::Relaxed);
+        let (grain, base) = (self.arena.grain(), self.arena.range().base().get());
+        let [first, end] = [block.range().base(), Addr::new(block.range().limit().get() + grain - 1)]
+            .map(|addr| u32::try_from((addr.get() - base) / grain).unwrap_or(u32::MAX));
+        self.lowest.fetch_min(first, Ordering::Relaxed);
+        self.highest.fetch_max(end, Ordering::Relaxed);
         self.take_over(block, size);
         Ok(block)
     }
@@ -137,10 +140,16 @@ impl<A: Arena> PoolHeader<A> {
         Err(Error::Limit)
     }
 
-    fn extend_part_at(&self, place: &AtomicUsize, size: usize) -> Result<Block> {
+    fn extend_part_at(&self, place: &AtomicU32, size: usize) -> Result<Block> {
         let block = self.arena.alloc_part(size, self.id);
-        place.store(block.map_or(0, |block| block.range().base().get()), Ordering::Relaxed);
+        let known = block.as_ref().ok().and_then(|block| self.place_of(block.range().base()));
+        place.store(known.unwrap_or(0), Ordering::Relaxed);
         let block = block?;
+        if known.is_none() {
+            // SAFETY: just allocated for this pool, and unused.
+            unsafe { self.arena.free_part(block, self.id) };
+            return Err(Error::Limit);
+        }
         self.take_over(block, size);
         Ok(block)
     }
@@ -153,14 +162,23 @@ impl<A: Arena> PoolHeader<A> {
         self.report_extension(block);
     }
 
-    fn claim(place: &AtomicUsize, from: usize, to: usize) -> bool {
+    /// The place of a part: its steps from the base of the arena, plus one. `None` if that is too far.
+    fn place_of(&self, base: Addr) -> Option<u32> {
+        let steps = base.get().checked_sub(self.arena.range().base().get())? / PART_ALIGN;
+        u32::try_from(steps + 1).ok().filter(|&place| place != PLACE_TAKEN)
+    }
+
+    fn claim(place: &AtomicU32, from: u32, to: u32) -> bool {
         place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Frees the parts that the pool still has.
     fn free_parts(&self) {
-        for place in self.parts.iter().filter(|place| place.load(Ordering::Relaxed) != 0) {
-            let addr = Addr::new(place.swap(0, Ordering::Relaxed));
+        for place in
+            self.parts.iter().filter(|place| ![0, PLACE_TAKEN].contains(&place.load(Ordering::Relaxed)))
+        {
+            let steps = place.swap(0, Ordering::Relaxed) as usize - 1;
+            let addr = Addr::new(self.arena.range().base().get() + steps * PART_ALIGN);
             let part = self.arena.part_of(addr).filter(|(pool, _)| *pool == self.id);
             if let Some((_, part)) = part
                 && let Some(base) = NonZeroUsize::new(part.base().get())
@@ -174,8 +192,12 @@ impl<A: Arena> PoolHeader<A> {
 
     /// The addresses between which the pool has all of its tracts.
     fn tracts(&self) -> AddrRange {
-        let [lowest, highest] =
-            [&self.lowest, &self.highest].map(|word| Addr::new(word.load(Ordering::Relaxed)));
+        let (grain, range) = (self.arena.grain(), self.arena.range());
+        let at = |index: u32| match index {
+            u32::MAX => range.limit(),
+            index => Addr::new(range.base().get().saturating_add(index as usize * grain)).min(range.limit()),
+        };
+        let [lowest, highest] = [&self.lowest, &self.highest].map(|word| at(word.load(Ordering::Relaxed)));
         AddrRange::new(lowest, highest).unwrap_or_default()
     }
 
@@ -203,8 +225,8 @@ impl<A: Arena> PoolHeader<A> {
         let total = self.total.fetch_sub(block.size(), Ordering::Relaxed);
         aver!(block.size() <= total, "of {total} bytes a pool returns {block:?}");
         if block.size() < self.arena.grain() {
-            let base = block.range().base().get();
-            let is_known = self.parts.iter().any(|place| Self::claim(place, base, 0));
+            let known = self.place_of(block.range().base()).unwrap_or(PLACE_TAKEN);
+            let is_known = self.parts.iter().any(|place| Self::claim(place, known, 0));
             if !aver!(is_known, "{block:?} is returned, which is no part of the pool") {
                 return;
             }
@@ -253,6 +275,12 @@ impl<A: Arena> PoolHeader<A> {
         self.registry.trip_all();
     }
 
+    /// Whether memory begins and ends in the pool.
+    fn owns(&self, memory: AddrRange) -> bool {
+        let last = memory.limit().get().saturating_sub(1).max(memory.base().get());
+        [memory.base(), Addr::new(last)].into_iter().all(|addr| self.arena.pool_of(addr) == Some(self.id))
+    }
+
     fn free_descriptors(&self) {
         // The walk reads a node's link before it yields the node, so each may be
         // freed as it comes.
@@ -296,6 +324,9 @@ impl<A: Arena> Check for PoolHeader<A> {
         if level >= CheckLevel::Shallow {
             ensure("PoolHeader", self.total() <= self.high_water(), "total <= high water")?;
             self.arena.check(CheckLevel::Cheap)?;
+        }
+        if level >= CheckLevel::Deep {
+            self.registry.check_all(level, &|memory| self.owns(memory))?;
         }
         Ok(())
     }
