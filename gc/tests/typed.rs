@@ -196,6 +196,7 @@ fn all_forms_of_declared_types_are_traced() {
 #[test]
 fn fields_are_asked_as_they_were_compiled() {
     struct Changed<'g>(u8, Link<'g, Item<'g>>);
+    // SAFETY: the block is empty.
     tripoint_gc::__implement_trace!(unsafe {} Changed ['g] [u8 u64] [(; u8, u64,) Self]);
 
     #[expect(dead_code, reason = "no value is made")]
@@ -203,6 +204,7 @@ fn fields_are_asked_as_they_were_compiled() {
         Nothing,
         Weak { to: WeakLink<'g, Item<'g>> },
     }
+    // SAFETY: the block is empty.
     tripoint_gc::__implement_trace!(unsafe {} Weakened ['g] [u64] [Self::Nothing] [{to} Self::Weak]);
 
     assert_eq!([Changed::HAS_REFERENCES, Changed::HAS_WEAK_LINKS], [true, false]);

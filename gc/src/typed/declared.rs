@@ -48,6 +48,7 @@ macro_rules! object_types {
         $visibility struct $name $(<$g>)? {
             $($(#[$field_meta])* $field_visibility $field: $type,)*
         }
+        // SAFETY: the block is empty.
         $crate::__implement_trace!(unsafe {} $name [$($g)?] [$($type)*] [{$($field)*} Self]);
         $crate::object_types!($($more)*);
     };
@@ -61,6 +62,7 @@ macro_rules! object_types {
     ) => {
         $(#[$meta])*
         $visibility struct $name $(<$g>)? ($($(#[$field_meta])* $field_visibility $type),*);
+        // SAFETY: the block is empty.
         $crate::__implement_trace!(unsafe {} $name [$($g)?] [$($type)*] [(; $($type,)*) Self]);
         $crate::object_types!($($more)*);
     };
@@ -68,6 +70,7 @@ macro_rules! object_types {
     ($(#[$meta:meta])* $visibility:vis struct $name:ident; $($more:tt)*) => {
         $(#[$meta])*
         $visibility struct $name;
+        // SAFETY: the block is empty.
         $crate::__implement_trace!(unsafe {} $name [] [] [{} Self]);
         $crate::object_types!($($more)*);
     };
@@ -94,6 +97,7 @@ macro_rules! object_types {
             ),*
         }
         $crate::__implement_trace!(
+            // SAFETY: the block is empty.
             unsafe {} $name [$($g)?] [$($($($type)*)? $($($field_type)*)?)*]
             $([$((; $($type,)*))? $({$($field)*})? Self::$variant])*
         );
