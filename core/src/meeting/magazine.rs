@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use core::mem;
 use core::ptr::NonNull;
 
 /// Up to [`Magazine::MAX`] objects of one layout: what `Store::alloc_many` adds to,
@@ -75,11 +76,13 @@ impl Magazine {
         self.len += added;
     }
 
-    /// Replaces each object by what `replace` returns for it. If that is `None`, takes the object out.
+    /// Replaces each object by what `replace` returns for it. If that is `None`, takes the object out. If `replace` unwinds, the
+    /// magazine is empty, and its objects stay allocated.
     #[inline]
     pub fn replace_each(&mut self, mut replace: impl FnMut(NonNull<u8>) -> Option<NonNull<u8>>) {
-        let mut kept = 0;
-        for index in 0..self.len {
+        // Objects that moved down are there twice meanwhile.
+        let (mut kept, len) = (0, mem::take(&mut self.len));
+        for index in 0..len {
             if let Some(object) = self.objects.get(index).and_then(|object| replace(*object))
                 && let Some(place) = self.objects.get_mut(kept)
             {
@@ -146,6 +149,21 @@ mod tests {
         assert_eq!(magazine.as_slice(), [at(17), at(49), at(65)]);
         assert_eq!(magazine.room(), 1);
         magazine.clear();
+        assert_eq!((magazine.as_slice(), magazine.room()), (&[][..], 4));
+    }
+
+    #[test]
+    fn no_object_is_in_a_magazine_twice_if_a_replacement_unwinds() {
+        let mut magazine = Magazine::up_to(4);
+        magazine.extend((1..5).map(|number| at(number * 16)));
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            magazine.replace_each(|object| match object.addr().get() {
+                16 => None,
+                64 => panic!("the test's"),
+                _ => Some(object),
+            });
+        }));
+        assert!(unwound.is_err());
         assert_eq!((magazine.as_slice(), magazine.room()), (&[][..], 4));
     }
 }
