@@ -75,7 +75,7 @@ impl DescriptorMemory {
     pub const ALIGN: Align = Align::new(STEP).unwrap();
 
     /// The largest descriptor, in bytes. Shuttle's atomics are many times as large.
-    pub const SIZE_MAX: usize = if cfg!(tripoint_shuttle) { 8192 } else { 2048 };
+    pub const SIZE_MAX: usize = if cfg!(tripoint_shuttle) { 8192 } else { 1024 };
 
     /// Has no memory yet.
     #[must_use]
@@ -95,7 +95,7 @@ impl DescriptorMemory {
             return Err(Error::Parameter("descriptors are aligned to at most 64 bytes"));
         }
         if layout.size() == 0 || layout.size() > Self::SIZE_MAX {
-            return Err(Error::Parameter("descriptors have 1 to 2048 bytes"));
+            return Err(Error::Parameter("descriptors have 1 to 1024 bytes"));
         }
         Ok(layout.size().next_multiple_of(STEP))
     }
