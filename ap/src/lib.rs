@@ -126,7 +126,7 @@ pub use batch::Batch;
 pub use frames::{Frame, FrameBox, Scope};
 pub use point::AllocationPoint;
 pub use protocol::buffer::Buffer;
-pub use protocol::snapshot::{BufferMode, Snapshot};
+pub use protocol::snapshot::{BufferMode, Readiness, Snapshot};
 pub use protocol::trip::Tripper;
 pub use reservation::{CommitFailed, Reservation};
 pub use slow::descriptor::PoolBuffer;

@@ -7,6 +7,7 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
+use tripoint_core::internal::Ordering;
 use tripoint_core::{
     BufferClass as _, BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result,
 };
@@ -152,6 +153,17 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     #[must_use]
     pub fn is_reset(&self) -> bool {
         self.buffer().init().is_null()
+    }
+
+    /// Whether the allocation point is not between a reserve and its commit.
+    ///
+    /// A [`Reservation`](crate::Reservation), a [`Batch`](crate::Batch) or a [`Frame`](crate::Frame) borrows the point, so whoever has it as `&mut` knows
+    /// that there is none. What remains is code that moves `alloc` as clients in C do. To an observer, a
+    /// [`Snapshot`](crate::Snapshot) says what the words tell.
+    #[must_use]
+    pub fn is_ready(&mut self) -> bool {
+        // `alloc` rests where it was when the memory was attached, unless a client in C moves it.
+        self.buffer().fields.alloc.load(Ordering::Relaxed) <= self.buffer().init()
     }
 
     /// Bytes left in the buffer, whatever stops or trips are pending.

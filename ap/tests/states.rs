@@ -11,7 +11,8 @@ use common::{
     TRAPPED, TestPool, Unformatted, addr, allocate, allocate_through, flip, flip_buffer, listening, mode,
     refusal, with_arena, with_bump, with_events, with_flip,
 };
-use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, flip_buffers};
+use tripoint_ap::internal::Owner;
+use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, Readiness, flip_buffers};
 use tripoint_core::internal::registry_of;
 use tripoint_core::{
     Addr, AddrRange, Arena, BarrierPair, BufferKind, Check, CheckLevel, Error, Event, PoolClass,
@@ -410,5 +411,70 @@ fn a_full_buffer_goes_on_in_the_next() {
             assert_eq!(point.room(), 0);
         }
         assert_eq!(point.buffer().fill_size(), 10 * FILL as u64);
+    });
+}
+
+/// A deep check of a pool looks at its buffers: each kind of damage is found by it (design/ap.md `.check.deep`).
+#[test]
+fn a_deep_check_of_a_pool_visits_its_buffers() {
+    with_bump(|pool| {
+        let mut point = AllocationPoint::create(pool).unwrap();
+        allocate(&mut point, OBJECT).unwrap();
+        let bystander = AllocationPoint::create(pool).unwrap();
+        let found = |level| pool.header().check(level).map_err(|error| error.rule);
+        assert_eq!(found(CheckLevel::Deep), Ok(()));
+        let now = point.buffer().snapshot().unwrap();
+        // SAFETY: the point, which is the owner, does nothing while the test plays it.
+        let mut owner = unsafe { Owner::new(point.buffer()) };
+        let (base, init, limit) = (owner.base(), owner.init(), owner.pool_limit());
+        for off in 1..MIN_ALIGN {
+            owner.declare(init.wrapping_byte_sub(off));
+            assert_eq!(
+                found(CheckLevel::Deep),
+                Err("base, init, alloc and limit are aligned as objects of the pool")
+            );
+        }
+        owner.declare(limit.wrapping_byte_add(MIN_ALIGN));
+        assert_eq!(found(CheckLevel::Deep), Err("init <= alloc <= pool limit"));
+        assert_eq!(found(CheckLevel::Shallow), Ok(()), "a shallow check looks at no buffer");
+        owner.declare(init);
+        assert_eq!(found(CheckLevel::Deep), Ok(()));
+        let other = BumpPool::create(pool.header().arena(), FILL);
+        let mut foreign = AllocationPoint::create(&other).unwrap();
+        allocate(&mut foreign, OBJECT).unwrap();
+        let theirs = foreign.buffer().snapshot().unwrap();
+        let word = |addr: Addr| base.with_addr(addr.get());
+        for (from, to) in
+            [(theirs.base, theirs.pool_limit), (now.base, theirs.pool_limit.max(now.pool_limit))]
+        {
+            owner.detach();
+            owner.attach(word(from), word(from), word(to));
+            let is_own = (from, to) == (now.base, now.pool_limit);
+            let rule = Err("what a buffer has left is its pool's");
+            assert_eq!(found(CheckLevel::Deep), if is_own { Ok(()) } else { rule });
+        }
+        owner.detach();
+        owner.attach(base, init, limit);
+        assert_eq!(found(CheckLevel::Deep), Ok(()));
+        drop(bystander);
+    });
+}
+
+/// What the owner knows and what observers know (design/ap.md `.ready`).
+#[test]
+fn the_owner_knows_whether_it_is_ready() {
+    with_bump(|pool| {
+        let mut point = AllocationPoint::create(pool).unwrap();
+        let observed = |point: &AllocationPoint<'_, _>| point.buffer().snapshot().unwrap().readiness();
+        assert_eq!((point.is_ready(), observed(&point)), (true, Readiness::Ready), "reset");
+        let buffer = point.buffer();
+        let reservation = point.reserve(OBJECT).unwrap();
+        assert_eq!(buffer.snapshot().unwrap().readiness(), Readiness::Unknown, "a token moves no word");
+        drop(reservation);
+        assert_eq!((point.is_ready(), observed(&point)), (true, Readiness::Unknown), "it was given up");
+        allocate(&mut point, OBJECT).unwrap();
+        assert_eq!((point.is_ready(), observed(&point)), (true, Readiness::Unknown));
+        point.empty();
+        assert_eq!((point.is_ready(), observed(&point)), (true, Readiness::Ready));
     });
 }

@@ -128,7 +128,7 @@ pub mod internal {
     pub use crate::words::fork_gate::{ForkGate, ForkPlace};
     pub use crate::words::json::Json;
     pub use crate::words::once::Once;
-    pub use crate::words::registry::{BufferMemory, BufferOperations, Registry, RegistryNode};
+    pub use crate::words::registry::{BufferMemory, BufferOperations, Owns, Registry, RegistryNode};
     pub use crate::words::signature::Signature;
     pub use crate::words::trips::{Limit, Trips};
 }

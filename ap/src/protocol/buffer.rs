@@ -29,7 +29,7 @@ use tripoint_core::Lock;
 use tripoint_core::internal::RegistryNode;
 use tripoint_core::internal::Signature;
 use tripoint_core::internal::Trips;
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use tripoint_core::{Addr, BufferKind, Counter, RankSet};
 
 /// Whether transitions look at shared words to check them: in debug builds. Models do not,
@@ -72,9 +72,11 @@ pub struct Buffer {
     pub(crate) fill_size: Counter,
     pub(crate) empty_size: Counter,
     /// One for an internal buffer, zero for a mutator's.
-    kind: AtomicUsize,
-    rank_set: AtomicUsize,
+    kind: AtomicU8,
+    rank_set: AtomicU8,
     pub(crate) signature: Signature,
+    /// The power of two that the pool aligns all objects to.
+    align_exponent: u8,
 }
 
 // The registry's nodes are cast to descriptors.
@@ -83,11 +85,11 @@ const _: () = assert!(offset_of!(Buffer, node) == 0);
 impl Buffer {
     /// Returns a reset buffer that belongs to no pool.
     pub(crate) fn new(kind: BufferKind, rank_set: RankSet) -> Self {
-        Self::with_layout(kind, rank_set, Layout::new::<Self>())
+        Self::with_layout(kind, rank_set, Layout::new::<Self>(), 1)
     }
 
-    /// Returns a reset buffer for the beginning of a descriptor of this layout.
-    pub(crate) fn with_layout(kind: BufferKind, rank_set: RankSet, layout: Layout) -> Self {
+    /// Returns a reset buffer for the beginning of a descriptor of this layout, in a pool that aligns objects to `align`.
+    pub(crate) fn with_layout(kind: BufferKind, rank_set: RankSet, layout: Layout, align: usize) -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());
         Self {
             node: RegistryNode::new(layout),
@@ -100,15 +102,16 @@ impl Buffer {
             transitions: AtomicUsize::new(0),
             fill_size: Counter::new(),
             empty_size: Counter::new(),
-            kind: AtomicUsize::new(kind as usize),
-            rank_set: AtomicUsize::new(rank_set.bits().into()),
+            kind: AtomicU8::new(kind as u8),
+            rank_set: AtomicU8::new(rank_set.bits()),
             signature: Signature::new(SIGNATURE),
+            align_exponent: align.trailing_zeros() as u8,
         }
     }
 
     /// Makes a descriptor whose last owner released it ready for the next.
     pub(crate) fn renew(&self, kind: BufferKind, rank_set: RankSet) {
-        self.kind.store(kind as usize, Ordering::Relaxed);
+        self.kind.store(kind as u8, Ordering::Relaxed);
         self.set_rank_set(rank_set);
         // An observer that reads one size of the last owner and one of this owner then
         // knows that they do not agree.
@@ -131,7 +134,7 @@ impl Buffer {
 
     /// The owner: stores the ranks that the buffer's class states.
     pub(crate) fn set_rank_set(&self, rank_set: RankSet) {
-        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+        self.rank_set.store(rank_set.bits(), Ordering::Release);
     }
 
     /// What events call the buffer: its address.
@@ -143,7 +146,7 @@ impl Buffer {
     /// Whose allocation the buffer serves: a mutator's, or the pool's own.
     #[must_use]
     pub fn kind(&self) -> BufferKind {
-        if self.kind.load(Ordering::Relaxed) == BufferKind::Internal as usize {
+        if self.kind.load(Ordering::Relaxed) == BufferKind::Internal as u8 {
             BufferKind::Internal
         } else {
             BufferKind::Mutator
@@ -153,8 +156,7 @@ impl Buffer {
     /// The ranks of the references in the buffer's objects.
     #[must_use]
     pub fn rank_set(&self) -> RankSet {
-        // The bits came from a rank set, which is eight bits wide.
-        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
+        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire))
     }
 
     /// Bytes that fills have put into the buffer (MPS: design.mps.buffer.count.fillsize).
@@ -170,6 +172,11 @@ impl Buffer {
     #[must_use]
     pub fn empty_size(&self) -> u64 {
         self.empty_size.get()
+    }
+
+    /// The alignment of all objects of the pool.
+    pub(crate) const fn align(&self) -> usize {
+        1 << self.align_exponent
     }
 
     /// Bytes left, whatever stops or trips are pending.

@@ -61,6 +61,31 @@ impl Snapshot {
     }
 }
 
+/// Whether the owner of a buffer is between a reserve and its commit, as far as the words of the buffer tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is not: the buffer has no memory, so there is nothing that could be reserved.
+    Ready,
+    /// It is: `alloc` lies behind `init`. So it is with clients in C, which move `alloc`. (A frame that is popped at this moment
+    /// may look so, too.)
+    Busy,
+    /// The words do not tell: a reservation that is held as a token moves no word.
+    Unknown,
+}
+
+impl Snapshot {
+    /// Whether the owner was between a reserve and its commit. Only the owner itself always knows
+    /// ([`AllocationPoint::is_ready`](crate::AllocationPoint::is_ready)).
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        match self.mode.contains(BufferMode::ATTACHED) {
+            false => Readiness::Ready,
+            true if self.alloc > self.init => Readiness::Busy,
+            true => Readiness::Unknown,
+        }
+    }
+}
+
 impl Buffer {
     /// Reads the words together, from any thread. Returns `None` if the owner was changing
     /// them each time this tried; ask again later.
@@ -72,7 +97,7 @@ impl Buffer {
     }
 
     /// Returns what `read` finds, unless words changed together meanwhile.
-    fn undisturbed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
+    pub(crate) fn undisturbed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.transitions.load(Ordering::Acquire);
         let found = read();
         let after = self.transitions.load(Ordering::Acquire);
@@ -113,6 +138,12 @@ impl Buffer {
             "Buffer",
             now.init <= now.alloc && now.alloc <= now.pool_limit,
             "init <= alloc <= pool limit",
+        )?;
+        let aligned = |addr: Addr| addr.get().is_multiple_of(self.align());
+        ensure(
+            "Buffer",
+            [now.base, now.init, now.alloc, now.pool_limit].into_iter().all(aligned),
+            "base, init, alloc and limit are aligned as objects of the pool",
         )?;
         ensure("Buffer", now.limit <= now.pool_limit, "limit is zero, a stop, or the pool limit")?;
         ensure("Buffer", now.scan_limit <= now.init, "a flip saw no more than init")?;
@@ -206,6 +237,7 @@ mod tests {
         assert_eq!(trapped, Snapshot { limit: Addr::ZERO, mode: attached | BufferMode::TRAPPED, ..ready });
         let reserved = shown(|buffer| buffer.fields.alloc.store(addr(0x1180), Ordering::Relaxed));
         assert_eq!(reserved, Snapshot { alloc: Addr::new(0x1180), ..ready });
+        assert_eq!((ready.readiness(), reserved.readiness()), (Readiness::Unknown, Readiness::Busy));
         let reset = Buffer::new(BufferKind::Mutator, RankSet::empty());
         reset.trip();
         assert_eq!(reset.snapshot().unwrap().mode, BufferMode::empty(), "there is nothing to trap");
@@ -274,6 +306,22 @@ mod tests {
         };
         assert_eq!(broken(flipped_without_ranks), "a flipped buffer has a rank");
         assert_eq!(broken(|buffer| buffer.set_rank_set(RankSet::empty())), "whole");
+        let aligned = |set_words: &dyn Fn(&Buffer)| {
+            let layout = core::alloc::Layout::new::<Buffer>();
+            let buffer = Buffer::with_layout(BufferKind::Mutator, RankSet::EXACT, layout, 16);
+            // SAFETY: the buffer has no other owner.
+            let mut owner = unsafe { Owner::new(&buffer) };
+            owner.attach(addr(0x1000), addr(0x1100), addr(0x2000));
+            set_words(&buffer);
+            buffer.check(CheckLevel::Shallow).map_or_else(|error| error.rule, |()| "whole")
+        };
+        let misaligned = "base, init, alloc and limit are aligned as objects of the pool";
+        assert_eq!(aligned(&|_| ()), "whole");
+        assert_eq!(aligned(&|buffer| set(&buffer.base, 0x1008)), misaligned);
+        assert_eq!(aligned(&|buffer| set(&buffer.fields.init, 0x10f8)), misaligned);
+        assert_eq!(aligned(&|buffer| set(&buffer.fields.alloc, 0x1108)), misaligned);
+        assert_eq!(aligned(&|buffer| set(&buffer.pool_limit, 0x2001)), misaligned);
+        assert_eq!(aligned(&|buffer| set(&buffer.fields.limit, 0x1801)), "whole", "a stop may lie anywhere");
         let buffer = armed();
         buffer.signature.clear();
         assert_eq!(buffer.check(CheckLevel::Cheap).map_err(|error| error.rule), Err("the signature is set"));

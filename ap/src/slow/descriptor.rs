@@ -13,7 +13,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{BufferOperations, registry_of};
-use tripoint_core::{BufferClass, BufferKind, PoolClass, Result};
+use tripoint_core::{BufferClass, BufferKind, Check, CheckError, CheckLevel, PoolClass, Result, ensure};
 
 use crate::protocol::buffer::Buffer;
 
@@ -30,6 +30,23 @@ impl<K: BufferClass> PoolBuffer<K> {
     #[must_use]
     pub const fn class(&self) -> &K {
         &self.class
+    }
+}
+
+impl<K: BufferClass> Check for PoolBuffer<K> {
+    /// As the buffer's own check, and that a segment has the buffer's ranks.
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.buffer.check(level)?;
+        if level >= CheckLevel::Shallow {
+            // The class is notified before the buffer gets memory and after it lost it: so the segment is that of the memory
+            // that an undisturbed look finds.
+            let agree = self.undisturbed(|| {
+                let segment = self.class.segment_rank_set().filter(|_| !self.init().is_null());
+                segment.is_none_or(|ranks| ranks == self.rank_set())
+            });
+            ensure("Buffer", agree.unwrap_or(true), "a buffer has the ranks of its segment")?;
+        }
+        Ok(())
     }
 }
 
@@ -79,7 +96,7 @@ impl<K: BufferClass, S> Descriptor<K, S> {
             return Ok(descriptor);
         }
         let descriptor = header.alloc_descriptor(layout)?.cast::<Self>();
-        let buffer = Buffer::with_layout(kind, class.rank_set(), layout);
+        let buffer = Buffer::with_layout(kind, class.rank_set(), layout, pool.min_align());
         let fresh =
             Self { shared: PoolBuffer { buffer, class }, slow: UnsafeCell::new(MaybeUninit::uninit()) };
         // SAFETY: this is fresh memory with the layout of a descriptor.
@@ -116,5 +133,37 @@ impl<K: BufferClass, S> Descriptor<K, S> {
         // and does not use it afterwards.
         unsafe { registry_of(pool.header()).release(descriptor.cast()) };
         slow
+    }
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use core::ptr;
+
+    use super::*;
+    use crate::protocol::owner::Owner;
+    use tripoint_core::{AddrRange, Block, Fill, RankSet, Segment, SegmentBuffer};
+
+    /// (design/ap.md `.check.rank`)
+    #[test]
+    fn a_buffer_has_the_ranks_of_its_segment() {
+        let buffer = Buffer::new(BufferKind::Mutator, RankSet::EXACT);
+        let buffer = PoolBuffer { buffer, class: SegmentBuffer::new(RankSet::EXACT) };
+        let found = || buffer.check(CheckLevel::Shallow).map_err(|error| error.rule);
+        let segment = Segment::new(AddrRange::default(), RankSet::EXACT);
+        // SAFETY: a block of no bytes asks nothing of its pointer.
+        let block = unsafe { Block::new(NonNull::dangling(), 0) };
+        let fill = Fill { block, preallocated: 0, segment: Some(NonNull::from(&segment)) };
+        // SAFETY: the test is the owner, and the fill is of no memory.
+        unsafe { buffer.class.attach(&fill) };
+        // SAFETY: the buffer has no other owner.
+        let mut owner = unsafe { Owner::new(&buffer) };
+        let [base, limit] = [0x1000, 0x2000].map(ptr::without_provenance_mut);
+        owner.attach(base, base, limit);
+        assert_eq!(found(), Ok(()));
+        buffer.set_rank_set(RankSet::WEAK);
+        assert_eq!(found(), Err("a buffer has the ranks of its segment"));
+        owner.detach();
+        assert_eq!(found(), Ok(()), "a buffer without memory has no segment");
     }
 }

@@ -3,8 +3,8 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{BufferMemory, BufferOperations, RegistryNode};
-use tripoint_core::{BarrierPair, BufferClass};
+use tripoint_core::internal::{BufferMemory, BufferOperations, Owns, RegistryNode};
+use tripoint_core::{AddrRange, BarrierPair, BufferClass, Check, CheckError, CheckLevel, ensure};
 
 use crate::protocol::buffer::Buffer;
 use crate::protocol::snapshot::BufferMode;
@@ -13,7 +13,7 @@ use crate::slow::descriptor::PoolBuffer;
 impl<K: BufferClass> PoolBuffer<K> {
     /// What can be done to the descriptors of pools with this buffer class.
     pub(crate) const OPERATIONS: &'static BufferOperations =
-        &BufferOperations { trip, flip_at_stop, class: class::<K> };
+        &BufferOperations { trip, flip_at_stop, class: class::<K>, check: check::<K> };
 }
 
 /// Returns the buffer of a node.
@@ -52,6 +52,24 @@ unsafe fn class<K: BufferClass>(node: NonNull<RegistryNode>) -> NonNull<()> {
     // SAFETY: a descriptor begins with its `PoolBuffer`, which is only ever borrowed shared.
     let buffer: &PoolBuffer<K> = unsafe { node.cast().as_ref() };
     NonNull::from(buffer.class()).cast()
+}
+
+/// # Safety
+/// - That of [`BufferOperations::check`], of a registry of buffers of this class.
+unsafe fn check<K: BufferClass>(
+    node: NonNull<RegistryNode>,
+    level: CheckLevel,
+    owns: Owns<'_>,
+) -> Result<(), CheckError> {
+    // SAFETY: a descriptor begins with its `PoolBuffer`, which is only ever borrowed shared.
+    let buffer: &PoolBuffer<K> = unsafe { node.cast().as_ref() };
+    buffer.check(level)?;
+    // Objects before `init` may have been freed, and their memory returned to the arena.
+    let is_own = buffer.undisturbed(|| {
+        let left = buffer.snapshot().and_then(|now| AddrRange::new(now.init, now.pool_limit));
+        left.is_none_or(|left| left.is_empty() || owns(left))
+    });
+    ensure("Buffer", is_own.unwrap_or(true), "what a buffer has left is its pool's")
 }
 
 /// The barriers of a flip while the owner does not run: none.

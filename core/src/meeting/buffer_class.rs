@@ -13,7 +13,7 @@
 use core::ptr::{self, NonNull};
 
 use crate::meeting::fill::Fill;
-use crate::primitive::{AtomicPtr, AtomicUsize, Ordering};
+use crate::primitive::{AtomicPtr, AtomicU8, Ordering};
 use crate::words::rank::RankSet;
 use crate::words::segment::Segment;
 
@@ -73,6 +73,12 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
     fn segment(&self) -> Option<NonNull<Segment>> {
         None
     }
+
+    /// The ranks of the segment that the buffer is attached to, as they were at the attach: a check holds the buffer's
+    /// own ranks against them. `None` if there is no segment, or if the class does not keep them.
+    fn segment_rank_set(&self) -> Option<RankSet> {
+        None
+    }
 }
 
 /// The basic buffer class: it keeps nothing, and its objects have no rank.
@@ -86,20 +92,22 @@ impl BufferClass for BasicBuffer {
 /// The class of buffers that lie in one segment at a time.
 #[derive(Debug)]
 pub struct SegmentBuffer {
-    rank_set: AtomicUsize,
+    rank_set: AtomicU8,
     segment: AtomicPtr<Segment>,
+    segment_rank_set: AtomicU8,
 }
 
 impl SegmentBuffer {
     /// Creates the fields of a buffer whose objects hold references of these ranks.
     #[must_use]
     pub fn new(rank_set: RankSet) -> Self {
-        Self { rank_set: AtomicUsize::new(rank_set.bits().into()), segment: AtomicPtr::new(ptr::null_mut()) }
+        let segment = AtomicPtr::new(ptr::null_mut());
+        Self { rank_set: AtomicU8::new(rank_set.bits()), segment, segment_rank_set: AtomicU8::new(0) }
     }
 
     /// Changes the ranks, for fills from now on.
     pub fn set_rank_set(&self, rank_set: RankSet) {
-        self.rank_set.store(rank_set.bits().into(), Ordering::Release);
+        self.rank_set.store(rank_set.bits(), Ordering::Release);
     }
 }
 
@@ -109,6 +117,11 @@ impl BufferClass for SegmentBuffer {
     }
 
     unsafe fn attach(&self, fill: &Fill) {
+        if let Some(segment) = fill.segment {
+            // SAFETY: the fill came from the pool, and a segment in a fill stays valid as long as its block.
+            let rank_set = unsafe { segment.as_ref() }.rank_set();
+            self.segment_rank_set.store(rank_set.bits(), Ordering::Release);
+        }
         let segment = fill.segment.map_or(ptr::null_mut(), NonNull::as_ptr);
         self.segment.store(segment, Ordering::Release);
     }
@@ -118,12 +131,16 @@ impl BufferClass for SegmentBuffer {
     }
 
     fn rank_set(&self) -> RankSet {
-        // The bits came from a rank set, which has eight.
-        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire) as u8)
+        RankSet::from_bits_truncate(self.rank_set.load(Ordering::Acquire))
     }
 
     fn segment(&self) -> Option<NonNull<Segment>> {
         NonNull::new(self.segment.load(Ordering::Acquire))
+    }
+
+    fn segment_rank_set(&self) -> Option<RankSet> {
+        let rank_set = RankSet::from_bits_truncate(self.segment_rank_set.load(Ordering::Acquire));
+        self.segment().map(|_| rank_set)
     }
 }
 
@@ -167,6 +184,10 @@ impl BufferClass for RankBuffer {
 
     fn segment(&self) -> Option<NonNull<Segment>> {
         self.0.segment()
+    }
+
+    fn segment_rank_set(&self) -> Option<RankSet> {
+        self.0.segment_rank_set()
     }
 }
 

@@ -16,7 +16,8 @@ use core::ptr::{self, NonNull};
 
 use crate::primitive::lock::Lock;
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
-use crate::words::addr::Addr;
+use crate::words::addr::{Addr, AddrRange};
+use crate::words::check::{CheckError, CheckLevel};
 
 /// Models find by themselves what the assertions here would find, without more loads to explore.
 const IN_MODEL: bool = cfg!(any(tripoint_loom, tripoint_shuttle));
@@ -54,6 +55,9 @@ impl RegistryNode {
     }
 }
 
+/// Whether memory is a pool's.
+pub type Owns<'a> = &'a dyn Fn(AddrRange) -> bool;
+
 /// What any thread may do to a buffer that it knows only by its node: the buffer protocol is in a
 /// crate of its own, which collectors do not use.
 #[derive(Debug)]
@@ -76,6 +80,12 @@ pub struct BufferOperations {
     /// # Safety
     /// - The node is of a registry with these operations.
     pub class: unsafe fn(NonNull<RegistryNode>) -> NonNull<()>,
+    /// Checks the buffer as far as the level says, and by `owns` that its memory is the pool's. What the owner changes
+    /// meanwhile is not looked at.
+    ///
+    /// # Safety
+    /// - The node is of a registry with these operations.
+    pub check: unsafe fn(NonNull<RegistryNode>, CheckLevel, Owns<'_>) -> Result<(), CheckError>,
 }
 
 /// The memory of a buffer at a stop.
@@ -139,6 +149,19 @@ impl Registry {
     pub fn trip_all(&self) {
         // SAFETY: the node is of this list, and the operations are for its nodes (`set_operations`).
         self.for_each_buffer(|node, operations| unsafe { (operations.trip)(node) });
+    }
+
+    /// Checks every buffer of the list that has an owner.
+    ///
+    /// # Errors
+    /// A rule that is found broken.
+    pub fn check_all(&self, level: CheckLevel, owns: Owns<'_>) -> Result<(), CheckError> {
+        let mut found = Ok(());
+        self.for_each_buffer(|node, operations| {
+            // SAFETY: the node is of this list, and the operations are for its nodes (`set_operations`).
+            found = found.and_then(|()| unsafe { (operations.check)(node, level, owns) });
+        });
+        found
     }
 
     /// Adds a descriptor, permanently.
@@ -275,7 +298,17 @@ mod tests {
             node.cast()
         }
 
-        static COUNT: BufferOperations = BufferOperations { trip: count, flip_at_stop, class };
+        /// # Safety
+        /// - None.
+        unsafe fn check(
+            _node: NonNull<RegistryNode>,
+            _level: CheckLevel,
+            _owns: Owns<'_>,
+        ) -> Result<(), CheckError> {
+            Ok(())
+        }
+
+        static COUNT: BufferOperations = BufferOperations { trip: count, flip_at_stop, class, check };
         let (registry, layout) = (Registry::new(), Layout::new::<Counted>());
         let counted =
             || NonNull::from(Box::leak(Box::new(Counted(RegistryNode::new(layout), AtomicUsize::new(0)))));

@@ -143,4 +143,8 @@ impl BufferClass for MutatorBuffer {
     fn segment(&self) -> Option<NonNull<Segment>> {
         self.segment.segment()
     }
+
+    fn segment_rank_set(&self) -> Option<RankSet> {
+        self.segment.segment_rank_set()
+    }
 }
