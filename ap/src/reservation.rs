@@ -164,11 +164,12 @@ impl<P: PoolClass, C: Control> Reservation<'_, '_, P, C> {
         self.object
     }
 
-    /// The bytes reserved: the layout's size, as the pool rounded it.
+    /// The bytes that may be written: the layout's size, as the pool rounded it, without what the class itself takes at the
+    /// end ([`PoolClass::SEAL_SIZE`]).
     #[inline(always)]
     #[must_use]
     pub fn size(&self) -> usize {
-        self.end.addr() - self.object.addr().get()
+        self.end.addr() - self.object.addr().get() - P::SEAL_SIZE
     }
 
     /// Allocates the object.

@@ -82,6 +82,10 @@ impl<F: FreeMemory> Binned<F> {
             // SAFETY: the caller's promise.
             return unsafe { self.memory.insert(block) };
         }
+        // After damage nothing is kept: it is lost.
+        if self.memory.ensure_sound().is_err() {
+            return;
+        }
         // SAFETY: the caller's promise.
         unsafe { self.put_in_bin(block) };
     }
@@ -131,21 +135,28 @@ impl<F: FreeMemory> Binned<F> {
         let slot = base.cast::<*mut u8>();
         // SAFETY: the first word of a block in a bin, which `put` wrote.
         let next = self.key.decode(slot.addr().get(), unsafe { slot.read() });
-        if !self.key.is_link(next.addr(), GRANULE) {
-            self.memory.note_damage();
-            // Nothing that waits is found any more: the pool is disabled.
-            (self.occupied, self.count, self.size) = (0, 0, 0);
+        let size = (bin + 1) * GRANULE;
+        // An old link may lead in a ring: no more blocks than were counted are in it.
+        let is_counted = !LinkKey::CHECKS || self.count != 0 && self.size >= size;
+        if !is_counted || !self.key.is_link(next.addr(), GRANULE) {
+            self.lose();
             return None;
         }
         self.heads[bin] = next;
         if next.is_null() {
             self.occupied &= !(1 << bin);
         }
-        let size = (bin + 1) * GRANULE;
         self.count -= 1;
         self.size -= size;
         // SAFETY: the block was put into the bin of its size, and is in no bin any more.
         Some(unsafe { Block::new(base, size) })
+    }
+
+    /// Forgets all blocks, after damage.
+    #[cold]
+    fn lose(&mut self) {
+        self.memory.note_damage();
+        (self.heads, self.occupied, self.count, self.size) = ([null_mut(); BINS], 0, 0, 0);
     }
 
     /// The free memory, with the blocks of all bins joined to it.
@@ -182,6 +193,11 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
     unsafe fn insert(&mut self, block: Block) {
         // SAFETY: the caller's promise.
         unsafe { self.memory.insert(block) };
+    }
+
+    /// Those that wait have a seal of their own.
+    fn overlaps(&mut self, block: Block) -> bool {
+        self.memory.overlaps(block)
     }
 
     fn ensure_sound(&self) -> Result<(), Damaged> {

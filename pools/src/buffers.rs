@@ -142,7 +142,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         // SAFETY: the caller's promise.
         let object = unsafe { self.take_back(object, size) }?;
         // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
-        self.sound(unsafe { buffer.push(object) })
+        unsafe { buffer.push(object) }
     }
 
     /// Takes back what a buffer's owner freed, by `put`.
@@ -188,6 +188,8 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         // SAFETY: the caller is the owner, and the iterator does not outlive this call.
         let waiting = unsafe { buffer.take_waiting() };
         let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.note_damage()));
+        // SAFETY: a block that waited, whole granules, which the buffer gives up.
+        let waiting = waiting.inspect(|&block| unsafe { self.take_from_buffer(block) });
         let mut left = Left { granules: self, waiting, unused: Some(unused) };
         for block in left.waiting.by_ref() {
             put(block);
@@ -231,6 +233,8 @@ impl<A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> Drop for L
         if let Some(unused) = unused {
             // SAFETY: the end of a fill, which the owner gave up.
             unsafe { poison(unused) };
+            // SAFETY: whole granules of that fill.
+            unsafe { self.granules.take_from_buffer(unused) };
         }
         for block in self.waiting.by_ref().chain(unused) {
             // SAFETY: whole granules of the pool, which the owner of the buffer gave up.

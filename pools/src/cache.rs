@@ -207,7 +207,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
         if is_filled && let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(1) {
             // SAFETY: the class keeps `rest + 1` blocks.
-            return unsafe { self.pop(words, rest) };
+            return unsafe { self.pop(index, words, rest) };
         }
         let object = self.alloc_flushing(block)?;
         self.take_more(class, words, block, 1);
@@ -392,6 +392,15 @@ impl<'c, P: ManualPool> Cache<'c, P> {
                 self.lose_all(damaged);
             }
             let mut passing = Passing { cache: self, words, blocks };
+            if LinkKey::CHECKS {
+                // SAFETY: the block was in the class. One that is in use is not freed.
+                let in_use = |block: NonNull<u8>| unsafe { self.put_in_use(index, block) }.then_some(block);
+                let count = passing.blocks.len();
+                passing.blocks.replace_each(in_use);
+                if passing.blocks.len() != count {
+                    self.meet_damage();
+                }
+            }
             if passing.blocks.is_empty() {
                 return;
             }
@@ -409,9 +418,30 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     /// # Safety
     /// - The class keeps `rest + 1` blocks, and the caller owns the cache.
     #[inline(always)]
-    unsafe fn pop(&self, words: &ClassWords, rest: usize) -> Result<NonNull<u8>> {
+    unsafe fn pop(&self, index: usize, words: &ClassWords, rest: usize) -> Result<NonNull<u8>> {
         // SAFETY: the class keeps `rest + 1` blocks, and the caller owns the cache.
-        unsafe { words.pop(rest, self.watch()) }.map_err(|damaged| self.lose_all(damaged))
+        let object = unsafe { words.pop(rest, self.watch()) }.map_err(|damaged| self.lose_all(damaged))?;
+        // SAFETY: the block was in the class, which set it aside.
+        if LinkKey::CHECKS && !unsafe { self.put_in_use(index, object) } {
+            return Err(self.meet_damage());
+        }
+        Ok(object)
+    }
+
+    /// The class that has these words.
+    fn index_of(&self, words: &ClassWords) -> usize {
+        let has_words = |&index: &usize| ptr::eq(self.descriptor.words(index), words);
+        (0..self.classes().len()).find(has_words).unwrap_or(CacheClasses::NONE)
+    }
+
+    /// Puts a block in use again that the class has set aside.
+    ///
+    /// # Safety
+    /// - The block was in the class.
+    unsafe fn put_in_use(&self, index: usize, object: NonNull<u8>) -> bool {
+        let block = self.classes().get(index).and_then(CacheClass::block);
+        // SAFETY: the class has set the block aside with its layout.
+        block.is_some_and(|block| unsafe { self.pool.put_in_use(object, block) })
     }
 
     /// What the links of its blocks are read with.
@@ -420,16 +450,15 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         Watch::new(self.key, &self.health)
     }
 
-    /// Whether a block of the class can be at an address, and is not the one freed last. What
-    /// is larger than every class is left to the pool.
+    /// Sets a block of the class aside, if there is one in use at an address. What is larger than every class is left to the
+    /// pool.
     ///
     /// # Safety
-    /// - If there is such a block, it is the caller's.
-    unsafe fn knows(&self, index: usize, object: NonNull<u8>) -> bool {
+    /// - If there is such a block, it is the caller's, which gives it up.
+    unsafe fn set_aside(&self, index: usize, object: NonNull<u8>) -> bool {
         let Some(block) = self.classes().get(index).and_then(CacheClass::block) else { return true };
-        let head = self.descriptor.words(index).head.load(Ordering::Relaxed);
         // SAFETY: if there is such a block it is the caller's; blocks of a class are objects of the pool.
-        head != object.as_ptr().cast() && unsafe { self.pool.knows(object, block) }
+        unsafe { self.pool.set_aside(object, block) }
     }
 
     /// [Poisons](poison) a block of a class. What is larger than every class is left to the
@@ -450,11 +479,12 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[inline(always)]
     #[must_use]
     pub fn alloc_cached(&self, layout: Layout) -> Option<NonNull<u8>> {
-        let words = self.descriptor.words(self.descriptor.classes().of(layout));
+        let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
         let rest = words.count.load(Ordering::Relaxed).wrapping_sub(1);
         if rest < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the class keeps `rest + 1` blocks.
-            return unsafe { self.pop(words, rest) }.ok();
+            return unsafe { self.pop(class, words, rest) }.ok();
         }
         None
     }
@@ -469,7 +499,14 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     pub unsafe fn free_cached(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let class = self.descriptor.classes().of(layout);
         // SAFETY: the caller gives up a block of the class of its layout.
-        unsafe { self.keep(class, self.descriptor.words(class), object) }.is_none()
+        let refused = unsafe { self.keep(class, self.descriptor.words(class), object) };
+        if LinkKey::CHECKS
+            && let Some(object) = refused
+        {
+            // SAFETY: set aside just now, and not kept.
+            unsafe { self.put_in_use(class, object) };
+        }
+        refused.is_none()
     }
 
     /// Keeps a block that is freed, if there is room. Returns it if not, by a pointer that reaches all of it.
@@ -480,9 +517,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     unsafe fn keep(&self, class: usize, words: &ClassWords, object: NonNull<u8>) -> Option<NonNull<u8>> {
         let object = self.pool.header().reach(object.addr());
         // SAFETY: the block is the caller's, if it is a block of the class.
-        if LinkKey::CHECKS && !unsafe { self.knows(class, object) } {
-            self.watch().accepts(|_| false);
-            self.lose_all(Damaged);
+        if LinkKey::CHECKS && !unsafe { self.set_aside(class, object) } {
+            self.meet_damage();
             return None;
         }
         // SAFETY: the caller gives up a block of this class.
@@ -495,6 +531,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             return None;
         }
         Some(object)
+    }
+
+    /// Notes that what was freed is no block in use, or what was kept is one, and loses all.
+    #[cold]
+    fn meet_damage(&self) -> Error {
+        self.watch().accepts(|_| false);
+        self.lose_all(Damaged)
     }
 
     /// Loses the blocks it keeps, trips every class for good, and notifies the pool.
@@ -521,6 +564,11 @@ struct Passing<'a, 'c, P: ManualPool> {
 
 impl<P: ManualPool> Drop for Passing<'_, '_, P> {
     fn drop(&mut self) {
+        if LinkKey::CHECKS {
+            let (cache, index) = (self.cache, self.cache.index_of(self.words));
+            // SAFETY: blocks of the class that nothing uses, and that are not in it.
+            self.blocks.replace_each(|block| unsafe { cache.set_aside(index, block) }.then_some(block));
+        }
         // SAFETY: blocks of the class that nothing uses: they are fresh, or left the class and were not freed.
         unsafe { self.words.put_back(&self.blocks, self.cache.key) };
     }
@@ -545,7 +593,7 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
         // Not empty, not tripped: one compare (design/cache.md `.compare`).
         if rest < words.limit.load(Ordering::Relaxed) {
             // SAFETY: the class keeps `rest + 1` blocks.
-            return unsafe { self.pop(words, rest) };
+            return unsafe { self.pop(class, words, rest) };
         }
         self.alloc_slow(class, layout)
     }

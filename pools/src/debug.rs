@@ -19,6 +19,7 @@ mod ledger;
 mod report;
 
 use crate::resize::resize_in_place;
+use crate::seal::for_each_piece;
 use fence::{FENCE_SIZE, FREED, FRESH, Fence, read_fence, splat, write_fence};
 use held::{HELD_MAX, Held, HeldObject};
 use ledger::{Ledger, Mark, WORD};
@@ -244,7 +245,7 @@ impl<P: ManualPool> DebugPool<P> {
         let mut state = self.state.lock();
         let fill = self.ask(&mut state, ask)?;
         let Some((_, fresh)) = fill.block.split_at(fill.preallocated) else { return Ok(fill) };
-        if let Err(error) = self.take_over(&mut state, fresh) {
+        if let Err(error) = self.take_over(&mut state, fresh, false) {
             // SAFETY: the end of a fill, which nothing used.
             unsafe { self.pool.empty(fresh) };
             return Err(error);
@@ -253,11 +254,13 @@ impl<P: ManualPool> DebugPool<P> {
         Ok(fill)
     }
 
-    /// Notes memory that the pool handed out, and splats it.
-    fn take_over(&self, state: &mut State, block: Block) -> Result<()> {
+    /// Notes memory that the pool handed out, an object or a fill, and splats it.
+    fn take_over(&self, state: &mut State, block: Block, is_object: bool) -> Result<()> {
         state.ledger.cover(block.range(), self.pool.header())?;
+        // The pool's own word may be the last of every granule: which of them ends an object is not known yet.
+        let piece = if P::SEAL_SIZE == 0 || is_object { block.size() } else { self.min_align() };
         // SAFETY: the pool gave the block out, and the client does not have it yet.
-        unsafe { splat(Self::unsealed(block), FRESH) };
+        for_each_piece(block, piece, |piece| unsafe { splat(Self::unsealed(piece), FRESH) });
         Ok(())
     }
 }
@@ -268,6 +271,7 @@ impl<P: ManualPool> DebugPool<P> {
 unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = P::SEAL_SIZE;
     const KEEPS_UNUSED: bool = P::KEEPS_UNUSED;
 
     type Arena = P::Arena;
@@ -304,14 +308,13 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
         self.fill_by(|pool| {
             // SAFETY: the caller owns the buffer, which is of the pool under this one, too.
             let fill = unsafe { pool.fill_buffer(buffer, layout) }?;
-            // A buffer has one run here, which the ledger knows: the others go back at once.
-            if let Some((_, nothing)) = fill.block.split_at(fill.block.size())
-                && buffer.waiting() != 0
-            {
-                // SAFETY: the end of the fill, of no bytes; the caller owns the buffer.
-                unsafe { pool.empty_buffer(buffer, nothing) };
+            if buffer.waiting() == 0 {
+                return Ok(fill);
             }
-            Ok(fill)
+            // A buffer has one run here, which the ledger knows. All of it goes back, so that none is lost if that unwinds.
+            // SAFETY: the whole fill, in which nothing was allocated; the caller owns the buffer.
+            unsafe { pool.empty_buffer(buffer, fill.block) };
+            pool.fill(layout)
         })
     }
 
@@ -373,7 +376,7 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
         let object = self.ask(&mut state, |pool| pool.alloc(fenced))?;
         // SAFETY: the pool gave the object out, which takes so many bytes.
         let reserved = unsafe { Block::new(object, size) };
-        if let Err(error) = self.take_over(&mut state, reserved) {
+        if let Err(error) = self.take_over(&mut state, reserved, true) {
             // SAFETY: just allocated with this layout, and not handed out.
             unsafe { self.pool.free(object, fenced) };
             return Err(error);
@@ -427,11 +430,14 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
 // SAFETY: the pool under this one is manual too. Each object that it handed out is freed in it
 // once, with the layout that was asked of it. Nothing is resized in place.
 unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
-    const SEAL_SIZE: usize = P::SEAL_SIZE;
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: if there is an object it is the caller's, nothing uses it, and it was allocated with a fence.
+        Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.set_aside(object, fenced) })
+    }
 
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: if there is an object it is the caller's, and it was allocated with a fence.
-        Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.knows(object, fenced) })
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller set the object aside, which was allocated with a fence.
+        Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.put_in_use(object, fenced) })
     }
 
     fn note_damage(&self) {

@@ -167,30 +167,24 @@ impl FreedBlocks {
 
     /// Keeps a block. Returns it if it is too large, or if the buffer keeps as many as it may.
     ///
-    /// # Errors
-    /// [`Damaged`] if it is the block that was kept last in its bin.
-    ///
     /// # Safety
     /// - The caller is the buffer's owner, and gives up the block, which is whole granules of the pool.
     #[inline(always)]
-    pub(crate) unsafe fn push(&self, block: Block) -> Result<Option<Block>, Damaged> {
+    pub(crate) unsafe fn push(&self, block: Block) -> Option<Block> {
         let count = self.count.load(Ordering::Relaxed);
-        let Some(bin) = self.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Ok(Some(block)) };
+        let Some(bin) = self.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Some(block) };
         let first = bin.load(Ordering::Relaxed);
-        if LinkKey::CHECKS && first == block.base().as_ptr() {
-            return Err(Damaged);
-        }
         // SAFETY: whole granules, which the caller gives up.
         unsafe { self.link(block.base(), first) };
         bin.store(block.base().as_ptr(), Ordering::Relaxed);
         self.count.store(count + 1, Ordering::Relaxed);
-        Ok(None)
+        None
     }
 
     /// Takes the block of `size` bytes that was kept last. Blocks are aligned to a granule, and serve no other alignment.
     ///
     /// # Errors
-    /// [`Damaged`] if its link was written over. All blocks are lost then.
+    /// [`Damaged`] if its link was written over, or leads in a ring. All blocks are lost then.
     ///
     /// # Safety
     /// - The caller is the buffer's owner.
@@ -198,6 +192,10 @@ impl FreedBlocks {
     pub(crate) unsafe fn pop(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
         let Some(bin) = self.bin(size).filter(|_| align.get() <= GRANULE) else { return Ok(None) };
         let Some(base) = NonNull::new(bin.load(Ordering::Relaxed)) else { return Ok(None) };
+        if LinkKey::CHECKS && self.is_empty() {
+            self.lose();
+            return Err(Damaged);
+        }
         // SAFETY: the block is kept, so it begins with its link.
         let next = unsafe { self.next(base) }?;
         bin.store(next, Ordering::Relaxed);

@@ -8,6 +8,8 @@
 use core::ops::DerefMut;
 use core::ptr::NonNull;
 
+#[cfg(feature = "hardening")]
+use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{
     Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, LockKind, Magazine, PoolHeader,
     PoolLock, PoolSizes, Result, aver, ensure,
@@ -15,10 +17,10 @@ use tripoint_core::{
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
-use crate::link::{Damaged, UNDAMAGED};
+use crate::link::{Damaged, LinkKey, UNDAMAGED};
 use crate::poison::poison;
 use crate::runs::Runs;
-use crate::seal::{SEAL_SIZE, Seals};
+use crate::seal::{SEAL_SIZE, Seals, is_of_pool};
 
 /// The free memory of a pool, in whole granules.
 pub(crate) trait FreeMemory: Send {
@@ -37,6 +39,10 @@ pub(crate) trait FreeMemory: Send {
     /// - `block` is whole granules of the pool and overlaps no free block. Nothing else touches it from now on, and it
     ///   stays valid for reads and writes. Its pointer has the provenance of the arena's range.
     unsafe fn insert(&mut self, block: Block);
+
+    /// Whether a block overlaps a free one, as far as that is found in the time of an insert. This is for hardened pools.
+    #[cfg_attr(not(feature = "hardening"), allow(dead_code, reason = "only hardened pools ask"))]
+    fn overlaps(&mut self, block: Block) -> bool;
 
     /// Refuses once free memory that was written over was met.
     ///
@@ -64,6 +70,9 @@ pub(crate) struct Granules<A: Arena, F, L: LockKind> {
     /// The thread that has it extends the pool. It is taken before `free`.
     growth: L::Lock<()>,
     pub(crate) seals: Seals,
+    /// Whether buffers were ever filled: the objects that they allocate have no seals.
+    #[cfg(feature = "hardening")]
+    has_filled: AtomicBool,
     pub(crate) header: PoolHeader<A>,
 }
 
@@ -85,7 +94,9 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         Ok(Self {
             free: PoolLock::new(free(&header)),
             growth: PoolLock::new(()),
-            seals: Seals::new(&header),
+            seals: Seals::of(LinkKey::of(&header)),
+            #[cfg(feature = "hardening")]
+            has_filled: AtomicBool::new(false),
             header,
         })
     }
@@ -107,9 +118,24 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// - `block` was just taken out of the free memory.
     #[inline]
     pub(crate) unsafe fn hand_to_buffer(&self, block: Block) -> Block {
-        // SAFETY: nothing uses the block: the caller just took it.
-        unsafe { self.seals.fill(block) };
+        #[cfg(feature = "hardening")]
+        {
+            self.has_filled.store(true, Ordering::Relaxed);
+            // SAFETY: nothing uses the block, which is valid for writes: the caller just took it. The words where seals
+            // will lie have values from here on, and those are no seals.
+            unsafe { block.base().write_bytes(0, block.size()) };
+        }
         block
+    }
+
+    /// Notes that a buffer has no object in a block any more.
+    ///
+    /// # Safety
+    /// - `block` is whole granules that were handed to a buffer, which gives them up.
+    #[inline]
+    pub(crate) unsafe fn take_from_buffer(&self, block: Block) {
+        // SAFETY: nothing uses the block, which is whole granules: the buffer gives it up.
+        unsafe { self.seals.set_free(block, GRANULE) };
     }
 
     /// The memory of an object that is freed and takes `size` bytes, to be added to the free
@@ -122,14 +148,43 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     pub(crate) unsafe fn take_back(&self, object: NonNull<u8>, size: Option<usize>) -> Option<Block> {
         // SAFETY: the caller frees an object of `size` bytes, which the arena's pointer reaches.
         let object = unsafe { Block::new(self.header.reach(object.addr()), size?) };
-        // SAFETY: the object is the caller's, which gives it up.
-        if let Err(Damaged) = unsafe { self.seals.unseal(&self.header, object) } {
+        // SAFETY: both ends of the block lie in the pool; the object is the caller's, which gives it up.
+        if !is_of_pool(&self.header, object)
+            // SAFETY: the same.
+            || unsafe { self.seals.unseal(object) }.is_err() && !unsafe { self.take_back_unsealed(object) }
+        {
             self.note_damage();
             return None;
         }
-        // SAFETY: nothing uses the object any more.
-        unsafe { poison(object) };
+        // SAFETY: nothing uses the object any more. Its seal, behind these bytes, says that it is free.
+        unsafe { poison(Block::new(object.base(), object.size() - SEAL_SIZE)) };
         Some(object)
+    }
+
+    /// Takes back what may be an object of a buffer, which has no seal: once buffers were filled, all memory of the pool may be
+    /// that is not free, as far as the free memory and the word in the place of a seal say. Returns false if it cannot be one
+    /// (design/hardening.md `.fill`).
+    ///
+    /// # Safety
+    /// - The block is whole granules of the pool. If it is an object, it is the caller's, which gives it up.
+    #[cold]
+    unsafe fn take_back_unsealed(&self, object: Block) -> bool {
+        #[cfg(feature = "hardening")]
+        {
+            // SAFETY: whole words of the pool.
+            let is_in_use = self.has_filled.load(Ordering::Relaxed) && !unsafe { self.seals.is_free(object) };
+            let is_taken = is_in_use && self.free.lock().is_ok_and(|mut free| !free.overlaps(object));
+            if is_taken {
+                // SAFETY: an object of a buffer, which the caller gives up.
+                unsafe { self.seals.set_free(object, object.size()) };
+            }
+            is_taken
+        }
+        #[cfg(not(feature = "hardening"))]
+        {
+            let _ = object;
+            true
+        }
     }
 
     /// As [`Granules::take_back`], for all objects of a magazine. What is no object is left out.
@@ -167,15 +222,32 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         }
     }
 
-    /// Whether an object that takes `size` bytes may be at an address
-    /// ([`ManualPool::knows`](tripoint_core::ManualPool::knows)).
+    /// Takes an object out of use that takes `size` bytes
+    /// ([`ManualPool::set_aside`](tripoint_core::ManualPool::set_aside)).
     ///
     /// # Safety
     /// - If there is such an object, it is the caller's.
     #[inline]
-    pub(crate) unsafe fn knows(&self, object: NonNull<u8>, size: Option<usize>) -> bool {
-        // SAFETY: if there is an object of that size it is the caller's.
-        unsafe { self.seals.knows(&self.header, object, size) }
+    pub(crate) unsafe fn set_aside(&self, object: NonNull<u8>, size: Option<usize>) -> bool {
+        let Some(size) = size else { return false };
+        // SAFETY: the block is the caller's, if it is an object; the arena's pointer reaches it.
+        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
+        // SAFETY: both ends of the block lie in the pool; if it is an object, it is the caller's.
+        is_of_pool(&self.header, object) && unsafe { self.seals.unseal(object) }.is_ok()
+    }
+
+    /// Puts an object in use again that takes `size` bytes
+    /// ([`ManualPool::put_in_use`](tripoint_core::ManualPool::put_in_use)).
+    ///
+    /// # Safety
+    /// - The object was [set aside](Granules::set_aside).
+    #[inline]
+    pub(crate) unsafe fn put_in_use(&self, object: NonNull<u8>, size: Option<usize>) -> bool {
+        let Some(size) = size else { return false };
+        // SAFETY: the caller's object, which the arena's pointer reaches.
+        let object = unsafe { Block::new(self.header.reach(object.addr()), size) };
+        // SAFETY: both ends of the block lie in the pool. Nothing uses an object that was set aside.
+        is_of_pool(&self.header, object) && unsafe { self.seals.seal_free(object) }.is_ok()
     }
 
     /// Notes that a client freed what is no object, or wrote over free memory.
@@ -275,6 +347,10 @@ impl FreeMemory for Land {
     unsafe fn insert(&mut self, block: Block) {
         // SAFETY: the caller's promise.
         unsafe { Self::insert(self, block) };
+    }
+
+    fn overlaps(&mut self, block: Block) -> bool {
+        Self::overlaps(self, block)
     }
 
     fn ensure_sound(&self) -> Result<(), Damaged> {

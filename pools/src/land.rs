@@ -149,7 +149,8 @@ impl Land {
         if !watch.accepts(has_no_granule) {
             return block;
         }
-        self.size += block.size();
+        let size = block.size();
+        self.size += size;
         let block = self.join_granules(block);
         let watch = Watch::new(self.key, &self.health);
         let mut at = Position::new();
@@ -159,6 +160,7 @@ impl Land {
                 && at.after().is_none_or(|after| limit_of(block) <= after.addr())
         };
         if !watch.accepts(is_apart) {
+            self.size -= size;
             return block;
         }
         let left =
@@ -193,6 +195,15 @@ impl Land {
             };
         }
         block
+    }
+
+    /// Whether a block overlaps one of the land.
+    pub(crate) fn overlaps(&self, block: Block) -> bool {
+        let (base, limit, watch) = (base_of(block), limit_of(block), self.watch());
+        let begins_inside = self.first_from(base).is_some_and(|next| base_of(next) < limit);
+        let mut at = Position::new();
+        self.runs.locate(base, &mut at, watch);
+        begins_inside || at.before().is_some_and(|before| before.limit(watch) > base)
     }
 
     /// Takes out the first block for `layout`, rounded up to granules.

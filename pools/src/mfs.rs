@@ -19,6 +19,7 @@ use crate::extend::{extend, extend_small};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 use crate::poison::poison;
 use crate::resize::resize_in_place;
+use crate::seal::SEAL_SIZE;
 
 mod batched_list;
 mod cache;
@@ -29,6 +30,7 @@ pub(crate) mod return_stack;
 mod returns;
 mod trim;
 mod unit;
+mod unit_seals;
 mod waiting;
 
 pub use cache::MfsCache;
@@ -40,6 +42,7 @@ use free_list::{Chain, FreeList, FreeUnit};
 use free_units::FreeUnits;
 use magazine::unpack_all;
 use return_stack::{BATCH, ReturnStack};
+use unit_seals::UnitSeals;
 
 const UNSERVED: Error = Error::Parameter("the layout is larger or more aligned than the pool's unit");
 
@@ -225,10 +228,17 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         Ok(extent)
     }
 
-    /// Takes the unit freed last, or else one never used.
+    /// Takes the unit freed last, or else one never used, and puts it in use.
     #[inline]
-    fn take_unit(units: &mut FreeUnits, unit: usize) -> Result<Option<NonNull<u8>>> {
-        Ok(units.pop()?.or_else(|| units.cut(unit).map(Block::base)))
+    fn take_unit(&self, units: &mut FreeUnits) -> Result<Option<NonNull<u8>>> {
+        if let Some(unit) = units.pop()? {
+            // SAFETY: a unit of the pool that was listed.
+            let outcome = unsafe { self.seals().hand_out(unit) };
+            units.list().note(outcome.map(|_| ()));
+            return Ok(Some(outcome?));
+        }
+        // SAFETY: a unit of the pool, which nothing uses: it was in the run.
+        Ok(units.cut(self.unit.size()).map(|unit| unsafe { self.seals().hand_out_new(unit) }.base()))
     }
 
     /// The bytes that hold a unit wherever a grain begins. With the feature `hardening`,
@@ -248,20 +258,36 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         !LinkKey::CHECKS || base.is_multiple_of(self.unit.size()) && self.owns_unit(Addr::new(base))
     }
 
-    /// Prepares a unit that is freed: reaches it by the arena's pointer, and poisons it. What is no unit is noted, and none.
+    /// How its units are sealed.
+    #[inline(always)]
+    fn seals(&self) -> UnitSeals {
+        UnitSeals::of(self.key, self.unit.size())
+    }
+
+    /// Takes a unit out of use that is freed, by whatever way: reaches it by the arena's pointer, and poisons it.
+    ///
+    /// # Errors
+    /// [`Damaged`] if it is no unit, or not in use.
     ///
     /// # Safety
     /// - The caller gives up an object of this pool.
     #[inline(always)]
-    unsafe fn take_back(&self, object: NonNull<u8>) -> Option<NonNull<u8>> {
+    unsafe fn take_back(&self, object: NonNull<u8>) -> Result<NonNull<u8>, Damaged> {
         let object = self.header.reach(object.addr());
         if !self.may_be_unit(object) {
-            self.note(Damaged);
-            return None;
+            return Err(Damaged);
         }
-        // SAFETY: the caller gives up an object of this pool, which is a unit.
-        unsafe { poison(Block::new(object, self.unit.size())) };
-        Some(object)
+        // SAFETY: a unit of the pool lies there, whose address was checked; the caller gives it up.
+        unsafe { self.seals().take_back(object) }?;
+        // SAFETY: the caller gives up an object of this pool, which is a unit; the seal is behind these bytes.
+        unsafe { poison(Block::new(object, self.unit.size() - SEAL_SIZE)) };
+        Ok(object)
+    }
+
+    /// What was taken or given back; damage is noted, and none.
+    #[inline(always)]
+    fn noted<T>(&self, outcome: Result<T, Damaged>) -> Option<T> {
+        outcome.map_err(|damaged| self.note(damaged)).ok()
     }
 
     /// An upper bound on the number of the pool's units.
@@ -304,7 +330,17 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         let most = self.fill_size();
         units.list().ensure_sound()?;
         let size = units.run().size().min(most);
-        let block = if size != 0 { units.cut(size) } else { units.take_neighbours(unit, most)? };
+        let block = if size != 0 {
+            // SAFETY: units of the run, which nothing uses.
+            units.cut(size).map(|run| unsafe { self.seals().hand_out_new(run) })
+        } else if let Some(run) = units.take_neighbours(unit, most)? {
+            // SAFETY: units of the pool that were listed.
+            let outcome = unsafe { self.seals().hand_out_run(run) };
+            units.list().note(outcome.map(|_| ()));
+            Some(outcome?)
+        } else {
+            None
+        };
         aver!(
             block.is_some(),
             "a pool with {} listed units and {:?} unused has none",
@@ -312,6 +348,18 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
             units.run()
         );
         block.ok_or(Error::Limit)
+    }
+
+    /// Takes the next run of units that wait in a buffer; `None` if none do, and after damage, which is noted.
+    ///
+    /// # Safety
+    /// - `buffer` is of this pool, and the caller is its owner.
+    #[inline(always)]
+    unsafe fn take_run(&self, buffer: &WaitingUnits) -> Option<Block> {
+        // SAFETY: the caller is the buffer's owner.
+        let run = self.noted(unsafe { buffer.take_run(self.key) })??;
+        // SAFETY: units of the pool that waited in the buffer.
+        self.noted(unsafe { self.seals().hand_out_run(run) })
     }
 
     /// Takes units back from a cache or a buffer.
@@ -332,10 +380,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
             unsafe { self.flush_buffer(buffer) };
         }
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.take_run(self.key) }.unwrap_or_else(|damaged| {
-            self.note(damaged);
-            None
-        })
+        unsafe { self.take_run(buffer) }
     }
 
     /// Takes the units that the owner of a buffer freed there.
@@ -345,10 +390,14 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     #[cold]
     unsafe fn take_freed(&self, buffer: &WaitingUnits) -> Option<Chain> {
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.take_freed(self.key) }.unwrap_or_else(|damaged| {
-            self.note(damaged);
-            None
-        })
+        self.noted(unsafe { buffer.take_freed(self.key) }).flatten()
+    }
+
+    /// The bytes of a unit, if it holds what a buffer asks for: objects have this size together with their seals.
+    #[inline]
+    fn fill_unit(&self, layout: Layout) -> Option<usize> {
+        let (size, align) = (self.unit.size(), self.unit.align());
+        (layout.size() <= size && layout.align() <= align).then_some(size)
     }
 
     /// The bytes of whole units that a fill takes at most.
@@ -374,7 +423,11 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// Checks that a free unit may be read.
     fn check_free_unit(&self, structure: &'static str, addr: Addr) -> Result<(), CheckError> {
         ensure(structure, addr.get().is_multiple_of(self.unit.align()), "listed units are aligned")?;
-        ensure(structure, self.owns_unit(addr), "listed units lie in the pool")
+        ensure(structure, self.owns_unit(addr), "listed units lie in the pool")?;
+        let unit = addr.get().try_into().map(|addr| self.header.reach(addr));
+        // SAFETY: aligned memory of the pool, as large as a unit.
+        let is_free = unit.is_ok_and(|unit| unsafe { self.seals().is_free(unit) });
+        ensure(structure, is_free, UNDAMAGED)
     }
 
     fn check_units(&self, units: &FreeUnits) -> Result<(), CheckError> {
@@ -412,6 +465,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
 unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     const CLASS: &'static str = "MFS";
     const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
     type Barrier = SymmetricFence;
@@ -438,14 +492,14 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
 
     #[inline]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        let (size, align) = (self.unit.size(), self.unit.align());
-        (layout.size() <= size && layout.align() <= align).then_some(size)
+        let size = self.fill_unit(layout)?;
+        (layout.size() + SEAL_SIZE <= size).then_some(size)
     }
 
     /// Returns a run of units never used, or else freed ones that touch
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
-        let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
+        let unit = self.fill_unit(layout).ok_or(UNSERVED)?;
         self.with_free(|units| self.take_fill(units, unit)).map(Fill::from)
     }
 
@@ -453,7 +507,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     /// the same lock (design/pool-mfs.md `.mfs.waiting`). If the buffer's owner freed a batch, those units are the fill,
     /// without a lock (`.mfs.freed`).
     unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
-        let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
+        let unit = self.fill_unit(layout).ok_or(UNSERVED)?;
         let batch = self.options.batch(unit) * unit;
         if buffer.has_freed() {
             // SAFETY: the buffer is about to be filled, so it is full. The caller is its owner.
@@ -477,10 +531,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     #[inline(always)]
     unsafe fn next_run(&self, buffer: &WaitingUnits, _layout: Layout) -> Option<Block> {
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.take_run(self.key) }.unwrap_or_else(|damaged| {
-            self.note(damaged);
-            None
-        })
+        unsafe { self.take_run(buffer) }
     }
 
     unsafe fn empty_buffer(&self, buffer: &WaitingUnits, unused: Block) {
@@ -514,6 +565,8 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
         let Some((_, units)) = unused.split_at(cut).filter(|(_, units)| units.size() != 0) else { return };
         // SAFETY: the caller gives up the block.
         unsafe { poison(units) };
+        // SAFETY: whole units: fills are, and these are as many bytes up to their end.
+        unsafe { self.seals().set_free(units) };
         if let Ok(mut free) = self.units.lock() {
             // SAFETY: the caller gives up the end of a fill. Fills are whole units, and
             // these are as many bytes up to their end, so they begin where a unit does.
@@ -543,31 +596,35 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> ManualPool for Mfs<A, U, L> {
     const KEEPS_FREED: bool = true;
 
     #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, _layout: Layout) -> bool {
-        self.may_be_unit(object)
+    unsafe fn set_aside(&self, object: NonNull<u8>, _layout: Layout) -> bool {
+        let object = self.header.reach(object.addr());
+        // SAFETY: a unit of the pool lies there, whose address was checked; if it is in use, it is the caller's.
+        self.may_be_unit(object) && unsafe { self.seals().take_back(object) }.is_ok()
+    }
+
+    #[inline]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, _layout: Layout) -> bool {
+        let object = self.header.reach(object.addr());
+        // SAFETY: a unit of the pool lies there, whose address was checked; the caller set it aside.
+        self.may_be_unit(object) && unsafe { self.seals().hand_out(object) }.is_ok()
     }
 
     #[inline(always)]
     unsafe fn alloc_in_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Option<NonNull<u8>> {
         self.reserve_size(layout)?;
         // SAFETY: the caller is the buffer's owner.
-        unsafe { buffer.pop(self.key) }.unwrap_or_else(|damaged| {
-            self.note(damaged);
-            None
-        })
+        let unit = self.noted(unsafe { buffer.pop(self.key) })??;
+        // SAFETY: a unit of the pool that the buffer kept.
+        self.noted(unsafe { self.seals().hand_out(unit) })
     }
 
     /// Keeps the unit in the buffer, up to a fill of them (design/pool-mfs.md `.mfs.freed`).
     #[inline]
     unsafe fn free_in_buffer(&self, buffer: &WaitingUnits, object: NonNull<u8>, _layout: Layout) {
-        let object = self.header.reach(object.addr());
-        if LinkKey::CHECKS && (!self.may_be_unit(object) || buffer.is_freed_last(object)) {
-            return self.note_damage();
-        }
-        // SAFETY: the caller gives up an object of this pool, which is a unit.
-        unsafe { poison(Block::new(object, self.unit.size())) };
-        // SAFETY: a unit of the pool that nothing uses any more, and that is in no list. The caller is the buffer's owner.
-        if unsafe { buffer.push_freed(object, self.key) } {
+        // SAFETY: the caller gives up an object of this pool.
+        let Some(unit) = self.noted(unsafe { self.take_back(object) }) else { return };
+        // SAFETY: a unit of the pool that was in use until now, so it is in no list. The caller is the buffer's owner.
+        if unsafe { buffer.push_freed(unit, self.key) } {
             // SAFETY: the caller is the buffer's owner.
             unsafe { self.flush_buffer(buffer) };
         }
@@ -585,19 +642,21 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> ManualPool for Mfs<A, U, L> {
 unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let unit = self.reserve_size(layout).ok_or(UNSERVED)?;
-        let found = Self::take_unit(&mut *self.units.lock()?, unit)?;
+        self.reserve_size(layout).ok_or(UNSERVED)?;
+        let found = self.take_unit(&mut *self.units.lock()?)?;
         match found {
             Some(object) => Ok(object),
-            None => self.with_supplied(|units| Self::take_unit(units, unit)?.ok_or(Error::Limit)),
+            None => self.with_supplied(|units| self.take_unit(units)?.ok_or(Error::Limit)),
         }
     }
 
     fn alloc_many(&self, layout: Layout, magazine: &mut Magazine) {
-        let Some(unit) = self.reserve_size(layout) else { return };
+        if self.reserve_size(layout).is_none() {
+            return;
+        }
         let Ok(mut units) = self.units.lock() else { return };
         while magazine.room() != 0 {
-            let Ok(Some(object)) = Self::take_unit(&mut units, unit) else { return };
+            let Ok(Some(object)) = self.take_unit(&mut units) else { return };
             let _ = magazine.push(object);
         }
     }
@@ -605,21 +664,21 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
         // SAFETY: the caller gives up an object of this pool.
-        if let Some(object) = unsafe { self.take_back(object) }
+        if let Some(unit) = self.noted(unsafe { self.take_back(object) })
             && let Ok(mut units) = self.units.lock()
         {
-            // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
-            unsafe { units.push(object) };
+            // SAFETY: a unit of the pool that was in use until now, so it is in no list.
+            unsafe { units.push(unit) };
         }
     }
 
     unsafe fn free_many(&self, _layout: Layout, magazine: &mut Magazine) {
         // SAFETY: the caller gives up objects of this pool.
-        magazine.replace_each(|object| unsafe { self.take_back(object) });
+        magazine.replace_each(|object| self.noted(unsafe { self.take_back(object) }));
         if let Ok(mut units) = self.units.lock() {
-            for &object in magazine.as_slice() {
-                // SAFETY: a unit of the pool that nothing uses any more, and that is in no list.
-                unsafe { units.push(object) };
+            for &unit in magazine.as_slice() {
+                // SAFETY: a unit of the pool that was in use until now, so it is in no list.
+                unsafe { units.push(unit) };
             }
         }
         magazine.clear();

@@ -15,7 +15,7 @@ use tripoint_core::{
 
 use crate::bins::{Binned, piece_for};
 use crate::freed::FreedBlocks;
-use crate::granules::Granules;
+use crate::granules::{FreeMemory, Granules};
 use crate::land::{GRANULE, Land};
 use crate::link::LinkKey;
 use crate::poison::poison;
@@ -209,6 +209,7 @@ impl<A: Arena, L: LockKind> Mvff<A, L> {
 unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
     const CLASS: &'static str = "MVFF";
     const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
     type Barrier = SymmetricFence;
@@ -315,6 +316,8 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
         }
         // SAFETY: nothing uses the block any more: the caller returns the end of a fill.
         unsafe { poison(unused) };
+        // SAFETY: the end of a fill, in whole granules.
+        unsafe { self.granules.take_from_buffer(unused) };
         // SAFETY: the end of a fill, in whole granules, which the caller gives up.
         unsafe { self.insert::<1>(iter::once(unused)) };
     }
@@ -332,7 +335,6 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Mvff<A, L> {
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
 unsafe impl<A: Arena, L: LockKind> ManualPool for Mvff<A, L> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
     const KEEPS_FREED: bool = true;
 
     /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
@@ -356,9 +358,15 @@ unsafe impl<A: Arena, L: LockKind> ManualPool for Mvff<A, L> {
     }
 
     #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object of this size, it is the caller's.
-        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
+        unsafe { self.granules.set_aside(object, self.reserve_size(layout)) }
+    }
+
+    #[inline]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller set the object aside, which takes so many bytes.
+        unsafe { self.granules.put_in_use(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {
@@ -399,7 +407,8 @@ unsafe impl<A: Arena, L: LockKind> Store for Mvff<A, L> {
                 land.take_units(size, magazine.room())
             };
             let Some(run) = run else {
-                if free.is_settled() {
+                // After damage nothing is found, and nothing joins.
+                if free.is_settled() || free.ensure_sound().is_err() {
                     return;
                 }
                 free.settled_for(piece_for(size, align));

@@ -324,6 +324,8 @@ unsafe impl<A: Arena, L: LockKind> ManualClass for Mvt<A, L> {
     unsafe fn empty(&self, unused: Block) {
         // SAFETY: the caller gives up the end of a fill.
         unsafe { poison(unused) };
+        // SAFETY: the end of a fill, in whole granules.
+        unsafe { self.granules.take_from_buffer(unused) };
         // SAFETY: the end of a fill, in whole granules, which nothing uses any more.
         self.receive(|free| unsafe { free.keep(unused, self.options.min_size) });
     }
@@ -337,9 +339,15 @@ unsafe impl<A: Arena, L: LockKind> ManualClass for Mvt<A, L> {
     }
 
     #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object of this size, it is the caller's.
-        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
+        unsafe { self.granules.set_aside(object, self.reserve_size(layout)) }
+    }
+
+    #[inline]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller set the object aside, which takes so many bytes.
+        unsafe { self.granules.put_in_use(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {

@@ -7,6 +7,7 @@ use tripoint_core::{Arena, Block, LockKind, ManualPool, PoolLock};
 
 use crate::granules::{FreeMemory, Granules};
 use crate::poison::poison;
+use crate::seal::SEAL_SIZE;
 
 /// The room of an object, in bytes, before and after it is resized.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +54,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
             // seal.
             unsafe { self.seals.reseal(object, kept) };
             // SAFETY: the object has no part in its end any more.
-            unsafe { poison(tail) };
+            unsafe { poison(Block::new(tail.base(), tail.size() - SEAL_SIZE)) };
             put(tail);
         } else {
             take(&mut *self.free.lock().ok()?, object.limit(), room.to - room.from)?;

@@ -7,21 +7,24 @@
 //!          +--------------+----------+------+
 //! ```
 //!
-//! With the feature `hardening` an object takes one more word, its last. The pool writes
-//! there the address where the object begins, encoded for the place of the word. So the
-//! seal stands for the object's address and size. A free checks it and removes it: what is
-//! freed is then known to be alive, to be an object's base, and to have that size. Nothing
-//! else in the pool's memory shows this. Without the feature none of this is done, and
+//! With the feature `hardening` an object takes one more word, its last, which is the pool's. It says what the memory before it
+//! is, encoded for its place:
+//!
+//! | word | memory before it | written when |
+//! |---|---|---|
+//! | the object's address, inverted | an object in use, which begins there | it is handed out |
+//! | anything else | an object of a buffer, which divides a fill into objects by itself; or what a pool or client wrote | |
+//! | [`FREE`] | no object in use | it is freed, or set aside in a cache |
+//!
+//! So what is freed is known to be in use, to be an object's base, and to have that size. What is handed out from a list is known to
+//! be free. Nothing else in the pool's memory shows either. Without the feature none of this is done, and
 //! nothing is stored (design/hardening.md `.seal`).
 
-use core::ptr::NonNull;
 #[cfg(feature = "hardening")]
-use core::ptr::{null_mut, without_provenance_mut};
+use core::ptr::{NonNull, without_provenance_mut};
 
 #[cfg(feature = "hardening")]
 use tripoint_core::Addr;
-#[cfg(feature = "hardening")]
-use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Arena, Block, PoolHeader};
 
 use crate::link::{Damaged, LinkKey};
@@ -29,133 +32,110 @@ use crate::link::{Damaged, LinkKey};
 /// The bytes that an object takes for its seal.
 pub(crate) const SEAL_SIZE: usize = if LinkKey::CHECKS { size_of::<usize>() } else { 0 };
 
+/// What a seal says of memory that is no object in use. It is not aligned, and in no arena.
+#[cfg(feature = "hardening")]
+const FREE: usize = 1;
+
 /// How the objects of one pool are sealed.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Seals {
     #[cfg(feature = "hardening")]
     key: LinkKey,
-    /// Whether buffers were ever filled: the objects they allocate have no seals.
-    #[cfg(feature = "hardening")]
-    has_filled: AtomicBool,
 }
 
 impl Seals {
-    /// For the objects of a pool.
-    pub(crate) fn new<A: Arena>(header: &PoolHeader<A>) -> Self {
+    /// For the objects of the pool with this key.
+    pub(crate) const fn of(key: LinkKey) -> Self {
         #[cfg(not(feature = "hardening"))]
-        let _ = header;
+        let _ = key;
         Self {
             #[cfg(feature = "hardening")]
-            key: LinkKey::of(header),
-            #[cfg(feature = "hardening")]
-            has_filled: AtomicBool::new(false),
+            key,
         }
     }
 
     /// Seals an object that is about to be handed out.
     ///
     /// # Safety
-    /// - Nothing uses the block, which consists of whole granules.
+    /// - Nothing uses the block, which is whole words.
     #[inline]
-    pub(crate) unsafe fn seal(&self, object: Block) {
+    pub(crate) unsafe fn seal(self, object: Block) {
         #[cfg(feature = "hardening")]
-        {
-            let (slot, seal) = (slot(object), self.of(object));
-            // SAFETY: the last word of the block, aligned as granules are.
-            unsafe { slot.write(seal) };
+        // SAFETY: the last word of a block that nothing uses.
+        unsafe {
+            self.write(object, of_object(object));
         }
         #[cfg(not(feature = "hardening"))]
         let _ = object;
     }
 
-    /// Prepares memory for a buffer: zeroes it, so that the words where seals would lie have
-    /// values, and those are no seals.
+    /// Seals an object that was free: it leaves a list, and is about to be handed out.
+    ///
+    /// # Errors
+    /// [`Damaged`] if its seal does not say that it is free: it is in use, or was written over.
     ///
     /// # Safety
-    /// - Nothing uses the block.
-    pub(crate) unsafe fn fill(&self, block: Block) {
-        #[cfg(feature = "hardening")]
-        {
-            self.has_filled.store(true, Ordering::Relaxed);
-            // SAFETY: nothing uses the block; a block is valid for writes.
-            unsafe { block.base().write_bytes(0, block.size()) };
+    /// - As [`Seals::seal`], as far as the lists of the pool say.
+    #[inline]
+    pub(crate) unsafe fn seal_free(self, object: Block) -> Result<(), Damaged> {
+        // SAFETY: whole words of the pool.
+        if !unsafe { self.is_free(object) } {
+            return Err(Damaged);
         }
-        #[cfg(not(feature = "hardening"))]
-        let _ = block;
+        // SAFETY: nothing uses the block: it was in a list, and its seal says so.
+        unsafe { self.seal(object) };
+        Ok(())
     }
 
-    /// Whether a live object of `alloc` has this address and this size. Without the feature
-    /// this is always true.
+    /// Whether the seal of a block says that it is free. Without the feature this is always true.
     ///
     /// # Safety
-    /// - If the block is an object of the pool, it is the caller's.
+    /// - The block is whole words of the pool's memory.
     #[inline]
-    pub(crate) unsafe fn is_sealed<A: Arena>(&self, header: &PoolHeader<A>, object: Block) -> bool {
+    pub(crate) unsafe fn is_free(self, block: Block) -> bool {
         #[cfg(feature = "hardening")]
-        {
-            // SAFETY: the block is granules of the pool's memory, so its last word may be
-            // read. If it is no object of the caller's, a client broke the rules, and this is
-            // the check that finds it, as far as possible.
-            is_of_pool(header, object) && unsafe { slot(object).read() } == self.of(object)
-        }
+        // SAFETY: whole words of the pool.
+        return unsafe { self.read(block) } == FREE;
         #[cfg(not(feature = "hardening"))]
         {
-            let _ = (header, object);
+            let _ = block;
             true
         }
     }
 
-    /// Whether a sealed object of this size is at an address; false if `size` is `None`.
-    ///
-    /// # Safety
-    /// - As [`Seals::is_sealed`].
-    #[inline]
-    pub(crate) unsafe fn knows<A: Arena>(
-        &self,
-        header: &PoolHeader<A>,
-        object: NonNull<u8>,
-        size: Option<usize>,
-    ) -> bool {
-        size.is_some_and(|size| {
-            // SAFETY: the block is the caller's, if it is an object; it is reached with the
-            // provenance of the arena's range.
-            let object = unsafe { Block::new(header.reach(object.addr()), size) };
-            // SAFETY: if the block is an object of the pool, it is the caller's.
-            unsafe { self.is_sealed(header, object) }
-        })
-    }
-
-    /// Removes the seal of an object that is freed.
+    /// Removes the seal of an object in use: it is free from now on.
     ///
     /// # Errors
-    /// [`Damaged`] if there is none: the object was freed before, is not the pool's, or has
-    /// another base or size. Once the pool has filled buffers, an address in the pool without
-    /// a seal is taken for one of their objects, and is no error.
+    /// [`Damaged`] if it has none: it was freed before, or has another base or size.
     ///
     /// # Safety
-    /// - As [`Seals::is_sealed`].
+    /// - The block is whole words of the pool's memory. If it is an object of the pool, it is the caller's.
     #[inline]
-    pub(crate) unsafe fn unseal<A: Arena>(
-        &self,
-        header: &PoolHeader<A>,
-        object: Block,
-    ) -> Result<(), Damaged> {
+    pub(crate) unsafe fn unseal(self, object: Block) -> Result<(), Damaged> {
         #[cfg(feature = "hardening")]
-        {
-            // SAFETY: if the block is an object of the pool, it is the caller's.
-            if unsafe { self.is_sealed(header, object) } {
-                // SAFETY: the object's last word, which is the pool's.
-                unsafe { slot(object).write(null_mut()) };
-                return Ok(());
+        // SAFETY: memory of the pool, so its last word may be read. If it is no object of the caller's, a client broke the
+        // rules, and this is the check that finds it, as far as possible.
+        unsafe {
+            if self.read(object) != of_object(object) {
+                return Err(Damaged);
             }
-            let is_buffers = self.has_filled.load(Ordering::Relaxed) && is_of_pool(header, object);
-            if is_buffers { Ok(()) } else { Err(Damaged) }
+            self.write(object, FREE);
         }
         #[cfg(not(feature = "hardening"))]
-        {
-            let _ = (header, object);
-            Ok(())
-        }
+        let _ = object;
+        Ok(())
+    }
+
+    /// Notes that no piece of a block is an object in use, whatever was said before.
+    ///
+    /// # Safety
+    /// - Nothing uses the block, which is whole pieces of whole words.
+    pub(crate) unsafe fn set_free(self, block: Block, piece: usize) {
+        #[cfg(feature = "hardening")]
+        // SAFETY: a piece of the block, whole words, which nothing uses.
+        for_each_piece(block, piece, |piece| unsafe { self.write(piece, FREE) });
+        #[cfg(not(feature = "hardening"))]
+        let _ = (block, piece);
     }
 
     /// Moves the seal of an object whose room has changed from `from` to `to`.
@@ -165,11 +145,11 @@ impl Seals {
     /// - Nothing else uses either block, except that the caller of the pool has those bytes of its object that both
     ///   have before their last words. Both are whole granules.
     #[inline]
-    pub(crate) unsafe fn reseal(&self, from: Block, to: Block) {
+    pub(crate) unsafe fn reseal(self, from: Block, to: Block) {
         #[cfg(feature = "hardening")]
         // SAFETY: the object's last word, which is the pool's.
         unsafe {
-            slot(from).write(null_mut());
+            self.write(from, FREE);
         }
         #[cfg(not(feature = "hardening"))]
         let _ = from;
@@ -177,30 +157,92 @@ impl Seals {
         unsafe { self.seal(to) };
     }
 
-    /// The seal of an object: an address that no link leads to.
+    /// Whether a live object of `alloc` has this address and this size. Without the feature
+    /// this is always true.
+    ///
+    /// # Safety
+    /// - If the block is an object of the pool, it is the caller's.
+    #[inline]
+    pub(crate) unsafe fn is_sealed<A: Arena>(self, header: &PoolHeader<A>, object: Block) -> bool {
+        #[cfg(feature = "hardening")]
+        {
+            // SAFETY: the block is granules of the pool's memory, so its last word may be
+            // read. If it is no object of the caller's, a client broke the rules, and this is
+            // the check that finds it, as far as possible.
+            is_of_pool(header, object) && unsafe { self.read(object) } == of_object(object)
+        }
+        #[cfg(not(feature = "hardening"))]
+        {
+            let _ = (header, object);
+            true
+        }
+    }
+
+    /// What the seal of a block says.
+    ///
+    /// # Safety
+    /// - The block is whole words of the pool's memory.
     #[cfg(feature = "hardening")]
-    fn of(&self, object: Block) -> *mut u8 {
-        self.key.encode(slot(object).addr().get(), without_provenance_mut(!object.base().addr().get()))
+    unsafe fn read(self, block: Block) -> usize {
+        let slot = slot(block);
+        // SAFETY: the last word of a block of whole words: aligned, and in memory of the pool.
+        self.key.decode(slot.addr().get(), unsafe { slot.read() }).addr()
+    }
+
+    /// Writes the seal of a block.
+    ///
+    /// # Safety
+    /// - The block is whole words, of which nothing else uses the last.
+    #[cfg(feature = "hardening")]
+    unsafe fn write(self, block: Block, seal: usize) {
+        let slot = slot(block);
+        let stored = self.key.encode(slot.addr().get(), without_provenance_mut(seal));
+        // SAFETY: the last word of a block of whole words: aligned, and nothing else uses it.
+        unsafe { slot.write(stored) };
     }
 }
 
-/// Where the seal of an object lies.
+/// Shows the pieces of `size` bytes of a block.
+pub(crate) fn for_each_piece(block: Block, size: usize, mut visit: impl FnMut(Block)) {
+    let mut rest = block;
+    while let Some((piece, others)) = rest.split_at(size).filter(|_| rest.size() != 0) {
+        visit(piece);
+        rest = others;
+    }
+}
+
+/// What the seal of an object says: an address that no link leads to.
 #[cfg(feature = "hardening")]
-fn slot(object: Block) -> NonNull<*mut u8> {
+fn of_object(object: Block) -> usize {
+    !object.base().addr().get()
+}
+
+/// Where the seal of a block lies.
+#[cfg(feature = "hardening")]
+fn slot(block: Block) -> NonNull<*mut u8> {
     // This is not followed before the block is known to be the pool's.
-    let offset = object.size().saturating_sub(SEAL_SIZE);
-    let addr = object.base().as_ptr().wrapping_add(offset);
+    let offset = block.size().saturating_sub(SEAL_SIZE);
+    let addr = block.base().as_ptr().wrapping_add(offset);
     NonNull::new(addr.cast()).unwrap_or(NonNull::dangling())
 }
 
-/// Whether both ends of a block lie in the pool, and its base is one that objects may have.
-#[cfg(feature = "hardening")]
-fn is_of_pool<A: Arena>(header: &PoolHeader<A>, object: Block) -> bool {
-    use crate::land::GRANULE;
-    let base = object.base().addr().get();
-    let last = base.checked_add(object.size() - 1);
-    base.is_multiple_of(GRANULE)
-        && last.is_some_and(|last| {
-            [base, last].iter().all(|&addr| header.arena().pool_of(Addr::new(addr)) == Some(header.id()))
-        })
+/// Whether both ends of a block lie in the pool, and its base is one that objects of granules may have. Always true
+/// without the feature.
+#[inline]
+pub(crate) fn is_of_pool<A: Arena>(header: &PoolHeader<A>, object: Block) -> bool {
+    #[cfg(feature = "hardening")]
+    {
+        use crate::land::GRANULE;
+        let base = object.base().addr().get();
+        let last = base.checked_add(object.size() - 1);
+        base.is_multiple_of(GRANULE)
+            && last.is_some_and(|last| {
+                [base, last].iter().all(|&addr| header.arena().pool_of(Addr::new(addr)) == Some(header.id()))
+            })
+    }
+    #[cfg(not(feature = "hardening"))]
+    {
+        let _ = (header, object);
+        true
+    }
 }

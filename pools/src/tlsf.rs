@@ -285,6 +285,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
 unsafe impl<A: Arena, L: LockKind> PoolClass for Tlsf<A, L> {
     const CLASS: &'static str = "TLSF";
     const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = SEAL_SIZE;
 
     type Arena = A;
     type Barrier = SymmetricFence;
@@ -388,6 +389,8 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Tlsf<A, L> {
         if unused.size() != 0 {
             // SAFETY: the caller gives the block up.
             unsafe { poison(unused) };
+            // SAFETY: the end of a fill, in whole granules.
+            unsafe { self.granules.take_from_buffer(unused) };
             // SAFETY: the end of a fill, in whole granules, which the caller returns.
             unsafe { self.insert(iter::once(unused)) };
         }
@@ -406,7 +409,6 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Tlsf<A, L> {
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
 unsafe impl<A: Arena, L: LockKind> ManualPool for Tlsf<A, L> {
-    const SEAL_SIZE: usize = SEAL_SIZE;
     const KEEPS_FREED: bool = true;
 
     /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
@@ -430,9 +432,15 @@ unsafe impl<A: Arena, L: LockKind> ManualPool for Tlsf<A, L> {
     }
 
     #[inline]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object of this size, it is the caller's.
-        unsafe { self.granules.knows(object, self.reserve_size(layout)) }
+        unsafe { self.granules.set_aside(object, self.reserve_size(layout)) }
+    }
+
+    #[inline]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller set the object aside, which takes so many bytes.
+        unsafe { self.granules.put_in_use(object, self.reserve_size(layout)) }
     }
 
     fn note_damage(&self) {

@@ -22,7 +22,7 @@ mod suite;
 use core::alloc::Layout;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, Oracle, TestArena, arena, cases, classes, layout, memory};
+use common::{GRAIN, Oracle, SEAL, TestArena, arena, cases, classes, layout, memory};
 use proptest::prelude::*;
 use suite::{damage, exhaustion, frames, handles, layouts, lives, points, refusals, threads};
 use tripoint_core::{Arena, Check, CheckLevel, PoolClass};
@@ -321,11 +321,11 @@ conformance!(mvff_returning, classes::mvff_returning,
     refuses: [layout(HUGE - 1, 1)]);
 
 conformance!(mfs_of, classes::mfs_of,
-    serves: [layout(96, 8), layout(0, 1), layout(50, 2 * size_of::<usize>())],
+    serves: [layout(96 - SEAL, 8), layout(0, 1), layout(50, 2 * size_of::<usize>())],
     refuses: [layout(97, 8), layout(96, 32), layout(HUGE, 1)]);
 
 conformance!(mfs_layout, classes::mfs_layout,
-    serves: [layout(192, 64), layout(1, 1)],
+    serves: [layout(192 - SEAL, 64), layout(1, 1)],
     refuses: [layout(193, 1), layout(64, 128)]);
 
 conformance!(mvt, classes::mvt,
@@ -344,8 +344,8 @@ frame_conformance!(snc, classes::snc,
 damage_is_found!(damage_in_mvff, classes::mvff, layout(40, 8));
 damage_is_found!(damage_in_mvff_returning, classes::mvff_returning, layout(40, 8));
 damage_is_found!(damage_in_mvt, classes::mvt, layout(40, 8));
-damage_is_found!(damage_in_mfs_of, classes::mfs_of, layout(96, 8));
-damage_is_found!(damage_in_mfs_layout, classes::mfs_layout, layout(192, 64));
+damage_is_found!(damage_in_mfs_of, classes::mfs_of, layout(96 - SEAL, 8));
+damage_is_found!(damage_in_mfs_layout, classes::mfs_layout, layout(192 - SEAL, 64));
 
 conformance!(tlsf, classes::tlsf,
     serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
@@ -371,7 +371,7 @@ owned_conformance!(owned_tlsf, classes::owned_tlsf,
     refuses: [layout(HUGE, 1)]);
 
 owned_conformance!(owned_mfs, classes::owned_mfs,
-    serves: [layout(96, 8), layout(0, 1), layout(50, 2 * size_of::<usize>())],
+    serves: [layout(96 - SEAL, 8), layout(0, 1), layout(50, 2 * size_of::<usize>())],
     refuses: [layout(97, 8), layout(96, 32), layout(HUGE, 1)]);
 
 owned_conformance!(owned_mvt, classes::owned_mvt,
@@ -385,7 +385,7 @@ frame_conformance!(owned_snc, classes::owned_snc,
 
 damage_is_found!(damage_in_owned_mvff, classes::owned_mvff, layout(40, 8));
 damage_is_found!(damage_in_owned_tlsf, classes::owned_tlsf, layout(40, 8));
-damage_is_found!(damage_in_owned_mfs, classes::owned_mfs, layout(96, 8));
+damage_is_found!(damage_in_owned_mfs, classes::owned_mfs, layout(96 - SEAL, 8));
 
 conformance!(debug_mvff, classes::debug_mvff,
     serves: [layout(40, 8), layout(0, 1), layout(16, 16), layout(1000, 4), layout(100, 64),
@@ -395,7 +395,7 @@ conformance!(debug_mvff, classes::debug_mvff,
 damage_is_found!(debug_mvff_finds_damage, classes::debug_mvff, layout(40, 8));
 
 conformance!(debug_mfs, classes::debug_mfs,
-    serves: [layout(232, 64), layout(1, 1)],
+    serves: [layout(232 - SEAL, 64), layout(1, 1)],
     refuses: [layout(257, 8), layout(64, 128)]);
 
 conformance!(debug_tlsf, classes::debug_tlsf,

@@ -5,6 +5,11 @@
 #[path = "../examples/misuse/faults.rs"]
 mod faults;
 
+#[cfg(feature = "hardening")]
+#[allow(dead_code, reason = "the program uses the rest")]
+#[path = "../examples/misuse/search.rs"]
+mod search;
+
 use faults::{Class, Fault, run};
 
 const SEEDS: core::ops::Range<u64> = if cfg!(miri) { 1..2 } else { 1..7 };
@@ -55,5 +60,32 @@ fn hardened_pools_hand_nothing_out_twice() {
                 class == Class::CacheOfTlsf && matches!(fault, Fault::DoubleFreeLater | Fault::Larger);
             assert!(!is_decidable || is_late || outcome.found == Some(0), "{about}");
         }
+    }
+}
+
+/// Random programs with one fault, by all ways that a pool has (design/hardening.md `.search`). A negative control is the
+/// same without a fault: nothing is refused then.
+#[cfg(feature = "hardening")]
+#[test]
+#[cfg_attr(miri, ignore = "hours; tests/hardening has the ways one by one")]
+fn programs_with_one_fault_harm_no_other_object() {
+    for kind in search::Kind::ALL {
+        for fault in search::Fault::ALL.into_iter().map(Some).chain([None]) {
+            let counts = search::search(kind, fault, 40, 1, 300);
+            assert!(counts.harmful() == 0 || !kind.promises(fault), "{kind}, {fault:?}, seed 1: {counts:?}");
+            assert!(fault.is_some() || counts.found == 0, "{kind}: refused without a fault: {counts:?}");
+        }
+    }
+}
+
+/// The page says how a double free is found, by the ways of both frees (design/hardening.md `.twice`).
+#[cfg(feature = "hardening")]
+#[test]
+#[cfg_attr(miri, ignore = "hours; tests/hardening has the ways one by one")]
+fn the_page_has_the_table_of_two_frees() {
+    let page = include_str!("../../design/hardening.md");
+    for kind in search::Kind::ALL {
+        let row = search::row_of_two_frees(kind, search::PROGRAMS_OF_ROW, 1);
+        assert!(page.contains(&row), "of {kind} the page should say:\n{row}");
     }
 }

@@ -172,6 +172,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(common::cases(64)))]
 
     #[test]
+    #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
     fn units(steps in steps(), fill_size in prop::sample::select(vec![0, 320, 4096, 64 << 10])) {
         let mut memory = memory(24);
         let arena = arena(&mut memory);

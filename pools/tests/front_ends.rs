@@ -5,7 +5,7 @@ mod common;
 
 use core::ptr::NonNull;
 
-use common::{GRAIN, all_are, arena, classes, layout, memory};
+use common::{GRAIN, SEAL, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
 use tripoint_core::{Block, CheckLevel, PoolClass, Store};
 use tripoint_oracle::{cases, effort};
@@ -113,14 +113,14 @@ fn the_rest_of_a_unit_is_not_handed_out() {
     let mut memory = memory(24);
     let arena = arena(&mut memory);
     let pool = classes::mfs_of(&arena).unwrap();
-    let unit = layout(pool.unit_size(), 8);
+    let (unit, object) = (layout(pool.unit_size(), 8), layout(pool.unit_size() - SEAL, 8));
     let [first, second, third] = [(); 3].map(|()| pool.fill(unit).unwrap().block);
     let (_, rest) = first.split_at(first.size() - pool.min_align()).unwrap();
     let free = pool.sizes().free;
     // SAFETY: the end of a fill, of which nothing was returned before, in `min_align`.
     unsafe { pool.empty(rest) };
     assert_eq!(pool.sizes().free, free, "the unit is in use");
-    let all: Vec<NonNull<u8>> = core::iter::from_fn(|| pool.alloc(unit).ok()).collect();
+    let all: Vec<NonNull<u8>> = core::iter::from_fn(|| pool.alloc(object).ok()).collect();
     assert!(all.len() > GRAIN / pool.unit_size());
     for object in all {
         // SAFETY: a unit that the pool gave out, in bounds of its memory.

@@ -4,12 +4,13 @@ mod common;
 
 use core::alloc::Layout;
 
-use common::{GRAIN, Oracle, arena, memory};
+use common::{GRAIN, Oracle, SEAL, arena, memory};
 use tripoint_core::{Arena, Check, CheckLevel, Error, PoolClass};
 use tripoint_pools::{Mfs, MfsOptions, UnitLayout, UnitOf};
 
-type Object = [u64; 12];
-const UNIT: usize = size_of::<Object>();
+type Object = [u64; 12 - SEAL / 8];
+/// With the seal of a hardened pool.
+const UNIT: usize = size_of::<Object>() + SEAL;
 const LAYOUT: Layout = Layout::new::<Object>();
 
 #[test]

@@ -12,17 +12,19 @@ use std::panic::catch_unwind;
 use std::sync::mpsc;
 
 use common::test_arena::Refusal;
-use common::{GRAIN, TestArena, arena, assert_writes_are_seen, cases, effort, memory, pick};
+use common::{GRAIN, SEAL, TestArena, arena, assert_writes_are_seen, cases, effort, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::{Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolBox, PoolClass, Store};
 use tripoint_pools::{Mfs, MfsCache, MfsOptions, Returns, UnitLayout, UnitOf};
 
 /// An object that fills a grain without rest, so that every byte of a pool is in
 /// some unit.
-type Object = [u64; 8];
+/// With the seal of a hardened pool a unit is 64 bytes.
+const WORDS: usize = 8 - SEAL / 8;
+type Object = [u64; WORDS];
 type Pool<A> = Mfs<A, UnitOf<Object>>;
 
-const UNIT: usize = size_of::<Object>();
+const UNIT: usize = size_of::<Object>() + SEAL;
 const LAYOUT: Layout = Layout::new::<Object>();
 const BATCH: usize = 64;
 
@@ -32,7 +34,7 @@ fn pool<A: Arena>(arena: A) -> Pool<A> {
 
 fn fill(object: NonNull<u8>, value: u64) {
     // SAFETY: a live unit that the test has.
-    unsafe { object.cast::<Object>().write([value; 8]) };
+    unsafe { object.cast::<Object>().write([value; WORDS]) };
 }
 
 #[derive(Clone, Debug)]
@@ -84,7 +86,7 @@ impl<'pool, A: Arena> Life<'pool, A> {
     fn free(&mut self, object: NonNull<u8>, whither: usize) {
         let value = self.live.remove(&object).unwrap();
         // SAFETY: a live object, all of which `alloc` wrote.
-        assert_eq!(unsafe { object.cast::<Object>().read() }, [value; 8]);
+        assert_eq!(unsafe { object.cast::<Object>().read() }, [value; WORDS]);
         // SAFETY: a live object of the pool, out of the books, freed once.
         unsafe {
             match whither {
@@ -173,7 +175,7 @@ fn a_cache_hands_out_the_unit_freed_last_and_takes_batches() {
 fn batches_are_bounded_in_bytes() {
     let mut memory = memory(40);
     let arena = arena(&mut memory);
-    let unit = UnitLayout::new(Layout::from_size_align(2 * GRAIN, 8).unwrap()).unwrap();
+    let unit = UnitLayout::new(Layout::from_size_align(2 * GRAIN - SEAL, 8).unwrap()).unwrap();
     let pool = Mfs::create(&arena, unit, MfsOptions { extend_by: 32 * GRAIN, fill_size: 6 * GRAIN }).unwrap();
     let cache = pool.cache();
     cache.alloc(Layout::new::<u64>()).unwrap();
@@ -342,9 +344,9 @@ fn threads_free_each_others_objects() {
             scope.spawn(move || {
                 let (cache, mut returns) = (pool.cache(), pool.returns());
                 for round in 0..ROUNDS {
-                    sender.send(cache.pool_boxed([round ^ 0x55; 8]).unwrap()).unwrap();
+                    sender.send(cache.pool_boxed([round ^ 0x55; WORDS]).unwrap()).unwrap();
                     let received: PoolBox<'_, Object, _> = receiver.recv().unwrap();
-                    assert_eq!(*received, [round ^ 0x55; 8]);
+                    assert_eq!(*received, [round ^ 0x55; WORDS]);
                     match thread {
                         0 => cache.free_box(received),
                         1 => drop(received),
@@ -377,7 +379,7 @@ fn boxes_free_what_they_drop() {
     let (pool, other) = (pool(&arena), pool(&arena));
     let cache = pool.cache();
     let drops = AtomicUsize::new(0);
-    drop(cache.boxed([0_u64; 8]).unwrap());
+    drop(cache.boxed([0_u64; WORDS]).unwrap());
     let full = cache.cached();
 
     drop(cache.boxed(Loud(&drops, false)).unwrap());

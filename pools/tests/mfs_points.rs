@@ -6,13 +6,14 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use std::collections::BTreeSet;
 
-use common::{arena, memory};
+use common::{SEAL, arena, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Addr, Arena, Check, CheckLevel, PoolClass, Store};
 use tripoint_pools::{Mfs, MfsOptions, UnitOf};
 
-type Object = [u64; 12];
-const UNIT: usize = size_of::<Object>();
+type Object = [u64; 12 - SEAL / 8];
+/// With the seal of a hardened pool.
+const UNIT: usize = size_of::<Object>() + SEAL;
 const LAYOUT: Layout = Layout::new::<Object>();
 /// The units that a fill takes at most if they do not touch.
 const BATCH: usize = 64;
@@ -44,7 +45,7 @@ fn alloc<P: PoolClass>(point: &mut AllocationPoint<'_, P>) -> Addr {
     let reservation = point.reserve(LAYOUT).unwrap();
     // SAFETY: the objects of a manual pool need no format; the memory is written whole.
     let object = unsafe {
-        reservation.as_ptr().write_bytes(0x5a, UNIT);
+        reservation.as_ptr().write_bytes(0x5a, reservation.size());
         reservation.commit()
     };
     Addr::of(object.unwrap().as_ptr())

@@ -7,18 +7,18 @@ use core::cell::RefCell;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
 
-use common::{GRAIN, Oracle, TestArena, arena, cases, effort, layout, memory, pick};
+use common::{GRAIN, Oracle, SEAL, TestArena, arena, cases, effort, layout, memory, pick};
 use proptest::prelude::*;
 use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Arena, Check, CheckLevel, ClientArena, Event, EventHook, PoolClass, Store};
 use tripoint_pools::{Mfs, MfsOptions, UnitLayout, UnitOf};
 
 /// Larger under Miri, which takes long for many objects.
-type Line = [u64; if cfg!(miri) { 64 } else { 8 }];
+type Line = [u64; if cfg!(miri) { 64 } else { 8 } - SEAL / 8];
 const LINE: Layout = Layout::new::<Line>();
 
 /// The units of a grain.
-const LINES: usize = GRAIN / size_of::<Line>();
+const LINES: usize = GRAIN / (size_of::<Line>() + SEAL);
 
 /// The extents of a pool, as it reports them: base and size. An extent is returned as a whole, or not at all.
 #[derive(Default)]

@@ -186,8 +186,10 @@ fn only_the_last_layout_frees_an_object() {
             let object = pool.alloc(layout(3)).unwrap();
             // SAFETY: allocated just now with this layout.
             assert_eq!(unsafe { pool.resize_room(object, layout(3), layout(after)) }, Some(object));
-            // SAFETY: the object is the test's.
-            assert!(unsafe { pool.knows(object, layout(after)) && !pool.knows(object, layout(freed_as)) });
+            // SAFETY: the object is the test's, which sets it aside and puts it in use again.
+            let is_known =
+                |layout| unsafe { pool.set_aside(object, layout) && pool.put_in_use(object, layout) };
+            assert!(is_known(layout(after)) && !is_known(layout(freed_as)));
             // SAFETY: not upheld, on purpose. The pool finds that there is no such object, and does not touch it.
             assert_eq!(unsafe { pool.resize_room(object, layout(freed_as), layout(9)) }, None);
             // SAFETY: as before.

@@ -54,7 +54,7 @@ pub unsafe trait ManualClass: Store + Check + Describe {
     /// As [`PoolClass::CLASS`].
     const CLASS: &'static str;
 
-    /// As [`ManualPool::SEAL_SIZE`].
+    /// As [`PoolClass::SEAL_SIZE`].
     const SEAL_SIZE: usize = 0;
 
     /// As [`PoolClass::Arena`].
@@ -82,12 +82,22 @@ pub unsafe trait ManualClass: Store + Check + Describe {
     /// Those of [`PoolClass::empty`].
     unsafe fn empty(&self, unused: Block);
 
-    /// As [`ManualPool::knows`].
+    /// As [`ManualPool::set_aside`].
     ///
     /// # Safety
-    /// Those of [`ManualPool::knows`].
+    /// Those of [`ManualPool::set_aside`].
     #[inline(always)]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        let _ = (object, layout);
+        true
+    }
+
+    /// As [`ManualPool::put_in_use`].
+    ///
+    /// # Safety
+    /// Those of [`ManualPool::put_in_use`].
+    #[inline(always)]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let _ = (object, layout);
         true
     }
@@ -108,6 +118,7 @@ pub unsafe trait ManualClass: Store + Check + Describe {
 unsafe impl<C: ManualClass> PoolClass for C {
     const CLASS: &'static str = C::CLASS;
     const FLIPPABLE: bool = false;
+    const SEAL_SIZE: usize = C::SEAL_SIZE;
 
     type Arena = C::Arena;
     type Barrier = SymmetricFence;
@@ -161,13 +172,16 @@ unsafe impl<C: ManualClass> PoolClass for C {
 // SAFETY: never flippable. `ManualClass` promises that objects of buffers may be freed by any
 // thread that may call the pool, that `Store::alloc` keeps the promises of fills, and when objects may be resized in place.
 unsafe impl<C: ManualClass> ManualPool for C {
-    const SEAL_SIZE: usize = C::SEAL_SIZE;
+    #[inline(always)]
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: if there is such an object it is the caller's, and nothing uses it: what `ManualClass::set_aside` requires.
+        unsafe { ManualClass::set_aside(self, object, layout) }
+    }
 
     #[inline(always)]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: if there is such an object it is the caller's, which is what
-        // `ManualClass::knows` requires.
-        unsafe { ManualClass::knows(self, object, layout) }
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        // SAFETY: the caller set the object aside with this layout, and has it: what `ManualClass::put_in_use` requires.
+        unsafe { ManualClass::put_in_use(self, object, layout) }
     }
 
     #[inline]

@@ -19,20 +19,27 @@ use crate::meeting::store::Store;
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
 pub unsafe trait ManualPool: PoolClass + Store {
-    /// The bytes that the class itself takes at the end of an object of
-    /// [`Store::alloc`], behind every byte of its layout. Classes that wrap others
-    /// need to know.
-    const SEAL_SIZE: usize = 0;
-
-    /// Whether there can be an object of this layout, from [`Store::alloc`] of this
-    /// pool, at `object`, that is not freed yet. This is for front ends that keep objects
-    /// for later, such as caches. A class returns false if it knows that there is none. It takes
-    /// constant time and no lock. The default returns true.
+    /// Takes an object of this layout, from [`Store::alloc`] of this pool, out of use: until it is [put in
+    /// use](ManualPool::put_in_use) again, no store of the pool frees it. This is for front ends that keep objects for later,
+    /// such as caches. A class returns `false`, and changes nothing, if it knows that there is no such object in use, because it
+    /// was freed or set aside before. It takes constant time and no lock. The default returns `true`.
     ///
     /// # Safety
-    /// - If there is such an object, it is the caller's.
+    /// - If there is such an object, it is the caller's, and nothing uses it any more.
     #[inline(always)]
-    unsafe fn knows(&self, object: NonNull<u8>, layout: Layout) -> bool {
+    unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
+        let _ = (object, layout);
+        true
+    }
+
+    /// Puts an object in use again that was [set aside](ManualPool::set_aside): it is about to be handed out, or freed. A class
+    /// returns `false`, and changes nothing, if it knows that the object is not set aside. It takes constant time and
+    /// no lock. The default returns `true`.
+    ///
+    /// # Safety
+    /// - `object` was set aside with this layout, and the caller is the one that has it.
+    #[inline(always)]
+    unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let _ = (object, layout);
         true
     }

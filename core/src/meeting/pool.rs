@@ -78,6 +78,10 @@ pub unsafe trait PoolClass: Check + Describe {
     // (design/ap.md `.commit.manual`)
     const FLIPPABLE: bool;
 
+    /// The bytes that the class itself takes at the end of an object, behind every byte of its layout. They are part of
+    /// [`PoolClass::reserve_size`], and no client writes there. Classes that wrap others need to know.
+    const SEAL_SIZE: usize = 0;
+
     /// Whether a buffer keeps the end of a fill that is passed to [`PoolClass::empty`],
     /// so that it may be attached again. Classes of stacks do so. Their allocation points skip
     /// to an alignment instead of asking for a new fill, and the bytes that they skip count as

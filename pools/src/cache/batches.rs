@@ -71,7 +71,8 @@ unsafe fn follow(
     for place in blocks {
         *place = NonNull::new(next).unwrap_or(*place);
         left -= 1;
-        // SAFETY: a block of the list begins with its link.
+        // SAFETY: a block of the pool, aligned for words, which the caller has: the first of the list, or where a link led that was
+        // checked. Any word makes a link; whether it is one that was written here is checked next.
         next = watch.key.decode(place.addr().get(), unsafe { place.read() }.next);
         if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (left == 0)) {
             return Err(Damaged);

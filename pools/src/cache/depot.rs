@@ -208,6 +208,10 @@ impl<'p, P: ManualPool> Depot<'p, P> {
             {
                 return self.pool.note_damage();
             }
+            // SAFETY: a block of the class, which the cache that kept it set aside.
+            if LinkKey::CHECKS && !unsafe { self.pool.put_in_use(first.cast(), block) } {
+                return self.pool.note_damage();
+            }
             let full = magazine.push(first.cast()).is_err();
             aver!(!full, "a batch of {class:?} has more blocks than it may");
         }

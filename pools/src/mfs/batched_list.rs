@@ -235,7 +235,7 @@ impl BatchedList {
     /// Takes the units at the front that lie below `limit`, in their order; `None` if there are none. The list has to be
     /// [sorted](BatchedList::sort).
     pub(super) fn take_below(&mut self, limit: NonNull<u8>) -> Option<Chain> {
-        let chain = self.units.take_below(limit);
+        let chain = self.units.take_below(limit, self.open.count);
         let count = chain.as_ref().map_or(0, Chain::count);
         self.watch().accepts(|_| count <= self.open.count);
         self.open.count = self.open.count.saturating_sub(count);

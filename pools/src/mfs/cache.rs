@@ -6,7 +6,7 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, LockKind, PoolBox, PoolClass, Result,
+    Addr, Arena, Check, CheckError, CheckLevel, Describe, Error, LockKind, PoolBox, PoolClass, Result,
     Shared, Store, aver, ensure, line,
 };
 
@@ -14,7 +14,6 @@ use super::free_list::{FreeList, FreeUnit, Link};
 use super::magazine::{for_each_in_magazine, unpack, unpack_all};
 use super::{Mfs, UNSERVED, Unit};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
-use crate::poison::poison;
 
 /// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
 /// freeing puts one back, and neither takes a lock.
@@ -47,8 +46,8 @@ use crate::poison::poison;
 /// ```
 #[doc(alias("thread cache", "magazine"))]
 pub struct MfsCache<'pool, A: Arena, U: Unit, L: LockKind = Shared> {
-    /// The unit freed last, if nothing was allocated since; it is in no list, and
-    /// nothing is written in it.
+    /// The unit freed last, if nothing was allocated since. It is in no list, and nothing but its
+    /// seal says that it is free.
     last: Cell<Option<NonNull<u8>>>,
     /// The units freed before it.
     list: Cell<Link>,
@@ -160,6 +159,15 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
         self.health.ensure().map_err(|damaged| self.notify_pool(damaged))
     }
 
+    /// Puts a unit in use that the cache kept.
+    #[inline(always)]
+    fn hand_out(&self, unit: NonNull<u8>) -> Result<NonNull<u8>> {
+        // SAFETY: a unit of the pool that the cache kept: it was the one freed last, or in a list.
+        self.health
+            .note(unsafe { self.pool.seals().hand_out(unit) })
+            .map_err(|damaged| self.notify_pool(damaged))
+    }
+
     #[cold]
     fn notify_pool(&self, damaged: Damaged) -> Error {
         self.pool.note(damaged);
@@ -207,7 +215,7 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
         self.keep(&units);
         self.ensure_sound()?;
         aver!(unit.is_some(), "a cache got a batch without units");
-        unit.ok_or(Error::Limit)
+        self.hand_out(unit.ok_or(Error::Limit)?)
     }
 
     /// Checks the units of a list, and those that `inside` shows in each.
@@ -250,15 +258,13 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
         self.ensure_sound()?;
         if let Some(last) = self.last.get() {
             self.last.set(None);
-            // SAFETY: a unit that was freed in this cache.
-            unsafe { FreeUnit::unlink(last, self.key) };
-            return Ok(last);
+            return self.hand_out(last);
         }
         let Some(unit) = self.list.get() else { return self.fill() };
         // SAFETY: units in the list are free and begin with their link.
         self.list.set(unsafe { FreeUnit::take(unit, self.watch()) });
         self.ensure_sound()?;
-        Ok(unit.cast())
+        self.hand_out(unit.cast())
     }
 
     /// Keeps a unit: a load, a test and a store, and two stores more if the last
@@ -266,12 +272,8 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
     /// and those of the pool itself.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, _layout: Layout) {
-        let object = self.pool.header().reach(object.addr());
-        if !self.watch().accepts(|_| self.pool.may_be_unit(object) && self.last.get() != Some(object)) {
-            return;
-        }
-        // SAFETY: the caller gives up an object of the pool, which is a unit.
-        unsafe { poison(Block::new(object, self.pool.unit_size())) };
+        // SAFETY: the caller gives up an object of the pool.
+        let Ok(object) = self.health.note(unsafe { self.pool.take_back(object) }) else { return };
         if let Some(before) = self.last.get() {
             // SAFETY: a unit that was given up, here, and is in no list.
             self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get(), self.key) }));

@@ -10,6 +10,7 @@ use core::{array, mem};
 
 use tripoint_core::Block;
 
+use super::unit_seals::UnitSeals;
 use crate::link::{Damaged, Health, LinkKey, Watch};
 
 /// The first word of a free unit: its link, encoded for where it lies
@@ -39,8 +40,8 @@ impl FreeUnit {
     }
 
     /// Returns the link of a free unit that is taken out of its list. With the feature
-    /// `hardening` the unit loses its link, so that it is taken only once for each time it is
-    /// freed (design/hardening.md `.mfs`).
+    /// `hardening` the unit loses its link, so that no list that it is in as well leads on from there
+    /// (design/hardening.md `.mfs`).
     ///
     /// # Safety
     /// - As [`FreeUnit::next`], and the caller may write to the unit.
@@ -48,23 +49,12 @@ impl FreeUnit {
     pub(crate) unsafe fn take(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
         // SAFETY: the unit is free, begins with its link, and is the caller's.
         let next = unsafe { Self::next(unit, watch) };
-        // SAFETY: the caller may write to the unit, which nothing uses.
-        unsafe { Self::unlink(unit.cast(), watch.key) };
-        next
-    }
-
-    /// With the feature `hardening`, makes sure that a unit does not begin with a link.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nothing uses: room for a word, and aligned for it.
-    #[inline(always)]
-    pub(crate) unsafe fn unlink(unit: NonNull<u8>, key: LinkKey) {
         if LinkKey::CHECKS {
-            let unit = unit.cast::<Self>();
-            let next = key.encode(unit.addr().get(), NO_LINK);
-            // SAFETY: nothing uses the unit, which has room for a word and is aligned for it.
-            unsafe { unit.write(Self { next }) };
+            let none = watch.key.encode(unit.addr().get(), NO_LINK);
+            // SAFETY: the caller may write to the unit, which nothing uses.
+            unsafe { unit.write(Self { next: none }) };
         }
+        next
     }
 
     /// Writes a link into a unit, which makes it a free one.
@@ -223,10 +213,13 @@ impl FreeList {
         self.first = Some(next);
     }
 
-    /// Takes the units at the front that lie below `limit`, in their order; `None` if there are none.
-    pub(super) fn take_below(&mut self, limit: NonNull<u8>) -> Option<Chain> {
+    /// Takes the units at the front that lie below `limit`, in their order, at most `most`; `None` if there are none.
+    pub(super) fn take_below(&mut self, limit: NonNull<u8>, most: usize) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         while let Some(unit) = self.first.filter(|unit| unit.cast() < limit) {
+            if !self.watch().accepts(|_| chain.as_ref().map_or(0, Chain::count) < most) {
+                break;
+            }
             self.pop();
             match &mut chain {
                 // SAFETY: just taken out of the list.
@@ -305,7 +298,7 @@ impl FreeList {
     }
 
     /// Sorts the first `count` units by address; these should be all units. It takes
-    /// n log n steps, and no memory but the units'.
+    /// n log n steps, and no memory but the units'. It ends after as many, whatever the links say.
     ///
     /// Sorted lists of 1, 2, 4 ... units are merged as a counter carries.
     pub(crate) fn sort(&mut self, count: usize) {
@@ -321,18 +314,22 @@ impl FreeList {
                     *place = carry;
                     break;
                 }
-                carry = mem::replace(place, Self::of(key)).merge(carry);
+                carry = mem::replace(place, Self::of(key)).merge(carry, count);
             }
         }
         for place in sorted {
-            *self = mem::replace(self, Self::of(key)).merge(place);
+            *self = mem::replace(self, Self::of(key)).merge(place, count);
         }
     }
 
-    /// Two sorted lists in one, with the damage met in either.
-    fn merge(mut self, mut other: Self) -> Self {
+    /// Two sorted lists in one, with the damage met in either. They have at most `most` units; if more follow, they lead in a
+    /// circle.
+    fn merge(mut self, mut other: Self, most: usize) -> Self {
         let mut merged: Option<Chain> = None;
         while let (Some(one), Some(two)) = (self.first, other.first) {
+            if !self.watch().accepts(|_| merged.as_ref().map_or(0, Chain::count) < most) {
+                break;
+            }
             let lower = if one < two { &mut self } else { &mut other };
             if let Some(unit) = lower.pop() {
                 match &mut merged {
@@ -386,11 +383,13 @@ impl Chain {
         Self { first: unit, last: unit, count: 1, key }
     }
 
-    /// The units of a run, in their order; `None` if there is none.
+    /// The units of a run, in their order; `None` if there is none. They are [free](UnitSeals::set_free) from now on.
     ///
     /// # Safety
     /// - `run` is whole units of `unit` bytes that nothing uses.
     pub(crate) unsafe fn of_run(run: Block, unit: usize, key: LinkKey) -> Option<Self> {
+        // SAFETY: whole units that nothing uses.
+        unsafe { UnitSeals::of(key, unit).set_free(run) };
         let mut chain: Option<Self> = None;
         for offset in (0..run.size()).step_by(unit).rev() {
             // SAFETY: the offset of a unit in the run.
@@ -450,5 +449,51 @@ impl Chain {
     /// The last unit, which stays in the chain.
     pub(crate) const fn last(&self) -> NonNull<FreeUnit> {
         self.last
+    }
+}
+
+#[cfg(all(test, feature = "hardening"))]
+mod tests {
+    use super::*;
+    use tripoint_core::{Addr, AddrRange, PoolId};
+
+    /// Two lists with a unit in common, of which one is not in order: what is appended becomes part of what is to be merged.
+    /// Without a bound this never ends.
+    #[test]
+    fn lists_that_lead_in_a_circle_are_not_merged_for_ever() {
+        let mut words = [[0_usize; 4]; 4];
+        let base = NonNull::from(&mut words).cast::<u8>();
+        let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&words)).unwrap();
+        let key = LinkKey::new(range, PoolId::new(7).unwrap());
+        // SAFETY: a unit of the array, which is four words.
+        let [x, y, w, z] =
+            [0, 1, 2, 3].map(|number| unsafe { base.cast::<[usize; 4]>().add(number) }.cast::<u8>());
+        // SAFETY: units of the array, which nothing else uses. That one is in two lists is what is tried.
+        let (one, other) = unsafe {
+            let z = FreeUnit::link(z, None, key);
+            let y = FreeUnit::link(y, Some(z), key);
+            let x = FreeUnit::link(x, Some(y), key);
+            let w = FreeUnit::link(w, Some(x), key);
+            (FreeList::from_link(Some(w), key), FreeList::from_link(Some(x), key))
+        };
+        let merged = one.merge(other, 5);
+        assert_eq!(merged.ensure_sound(), Err(Damaged));
+    }
+
+    /// A list that is longer than was counted ends where it was counted to end.
+    #[test]
+    fn no_more_units_are_taken_below_a_limit_than_were_counted() {
+        let mut words = [[0_usize; 4]; 4];
+        let base = NonNull::from(&mut words).cast::<u8>();
+        let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&words)).unwrap();
+        let mut list = FreeList::of(LinkKey::new(range, PoolId::new(7).unwrap()));
+        for number in (0..4).rev() {
+            // SAFETY: a unit of the array, which is four words, and in no list.
+            unsafe { list.push(base.cast::<[usize; 4]>().add(number).cast()) };
+        }
+        // SAFETY: one past the array.
+        let limit = unsafe { base.cast::<[usize; 4]>().add(4) }.cast();
+        assert_eq!(list.take_below(limit, 3).map(|chain| chain.count()), Some(3));
+        assert_eq!(list.ensure_sound(), Err(Damaged));
     }
 }

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, Block, aver};
+use tripoint_core::{Block, aver};
 
 use super::batched_list::BatchedList;
 use super::free_list::{Chain, FreeUnit};
@@ -92,16 +92,8 @@ impl FreeUnits {
     /// - `unit` is a unit of the pool that nothing uses, and is not listed.
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
-        if !self.list.watch().accepts(|_| self.could_be_used(unit)) {
-            return;
-        }
         // SAFETY: nothing uses the unit, which is not listed.
         unsafe { self.list.push(unit) };
-    }
-
-    /// Whether a unit is neither the one freed last nor part of the run.
-    fn could_be_used(&self, unit: NonNull<u8>) -> bool {
-        self.list.first() != Some(unit.cast()) && !self.run.range().contains(Addr::new(unit.addr().get()))
     }
 
     /// Notes damage if the list ends before or behind as many units as were counted.

@@ -13,6 +13,7 @@ use core::ptr::NonNull;
 
 use super::free_list::{Chain, FreeList, FreeUnit, decode, encode};
 use crate::link::{LinkKey, Watch};
+use crate::seal::SEAL_SIZE;
 
 /// The words of a magazine: those of a cache line, or fewer in small units.
 const WORDS: usize = 8;
@@ -21,9 +22,9 @@ const WORDS: usize = 8;
 /// one used.
 type Slot = *mut u8;
 
-/// How many units go into a magazine besides itself.
+/// How many units go into a magazine besides itself. Its seal stays as it is.
 const fn slots(unit: usize) -> usize {
-    let words = unit / size_of::<Slot>();
+    let words = (unit - SEAL_SIZE) / size_of::<Slot>();
     (if words < WORDS { words } else { WORDS }) - 1
 }
 
@@ -117,7 +118,8 @@ pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut F
     let Some(unit) = magazines.first() else { return };
     magazines.pop();
     // SAFETY: `Magazines::take` left magazines whose slots are written, from the last one
-    // down to a `None` or to the first; what is in them is free and in no list.
+    // down to a `None` or to the first. What is in them was in use until it was put there: with the feature `hardening`
+    // its seal said so (`UnitSeals::take_back`), otherwise those who freed it promised it. So it is in no list.
     unsafe { for_each_in_magazine(unit, size, magazines.watch(), |packed| units.push(packed)) };
     // SAFETY: just taken out of its list.
     unsafe { units.push(unit.cast()) };
@@ -168,7 +170,7 @@ mod tests {
     fn a_magazine_is_a_cache_line_or_a_small_unit() {
         let word = size_of::<usize>();
         for (words, expected) in [(1, 0), (2, 1), (5, 4), (8, 7), (9, 7), (512, 7)] {
-            assert_eq!(slots(words * word), expected, "in {words} words");
+            assert_eq!(slots(words * word + SEAL_SIZE), expected, "in {words} words");
         }
     }
 }

@@ -8,12 +8,11 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, Block, LockKind, ManualPool, PoolBox, PoolClass, Shared};
+use tripoint_core::{Arena, LockKind, PoolBox, Shared};
 
 use super::magazine::Magazines;
 use super::return_stack::BATCH;
 use super::{Mfs, Unit};
-use crate::poison::poison;
 
 /// One thread's way to free units of a pool that other threads allocate.
 ///
@@ -72,15 +71,10 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> Returns<'pool, A, U, L> {
     /// - As [`Store::free`](tripoint_core::Store::free) of the pool.
     #[inline]
     pub unsafe fn free(&mut self, object: NonNull<u8>, _layout: Layout) {
-        let size = self.pool.unit_size();
-        let object = self.pool.header().reach(object.addr());
-        if !self.pool.may_be_unit(object) {
-            return self.pool.note_damage();
-        }
-        // SAFETY: the caller gives up an object of the pool, which is a unit.
-        unsafe { poison(Block::new(object, size)) };
-        // SAFETY: a unit of the pool, which nothing uses any more, and which is in no list.
-        unsafe { self.magazines.push(object, size) };
+        // SAFETY: the caller gives up an object of the pool.
+        let Some(unit) = self.pool.noted(unsafe { self.pool.take_back(object) }) else { return };
+        // SAFETY: a unit of the pool, which was in use until now, so it is in no list.
+        unsafe { self.magazines.push(unit, self.pool.unit_size()) };
         if self.magazines.count() == BATCH {
             self.flush();
         }

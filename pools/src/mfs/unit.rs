@@ -8,12 +8,14 @@ use core::marker::PhantomData;
 
 use tripoint_core::{Align, Error, Result};
 
+use crate::seal::SEAL_SIZE;
+
 /// The size and alignment of a unit.
 ///
 /// Sealed: the pool relies on both being what [`UnitOf`] and [`UnitLayout`] make
 /// them, multiples of a word that never change.
 pub trait Unit: Copy + Send + Sync + fmt::Debug + sealed::Sealed {
-    /// The bytes of a unit: a multiple of its alignment, at least one word.
+    /// The bytes of a unit: a multiple of its alignment, at least one word. With the feature `hardening` it includes a seal, a word.
     fn size(self) -> usize;
 
     /// The alignment of every unit, in bytes. That of the layout, at least a
@@ -25,18 +27,21 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The unit that holds `layout`.
+/// The unit that holds `layout`, and a seal behind it (design/hardening.md `.mfs`).
 const fn unit_for(layout: Layout) -> Option<Layout> {
     let align = if layout.align() < Align::WORD.get() { Align::WORD.get() } else { layout.align() };
     let least = if layout.size() == 0 { 1 } else { layout.size() };
     let Ok(layout) = Layout::from_size_align(least, align) else { return None };
-    let size = layout.pad_to_align().size();
     // Units follow each other, so each has all the alignment their size allows; two
-    // words of it are promised, as of blocks of other pools.
+    // words of it are promised, as of blocks of other pools. A seal does not change that.
     let even = 2 * Align::WORD.get();
-    let align = if align < even && size.is_multiple_of(even) { even } else { align };
-    match Layout::from_size_align(size, align) {
-        Ok(unit) => Some(unit),
+    // Below `usize::MAX`: a layout has at most `isize::MAX` bytes.
+    let Ok(sealed) = Layout::from_size_align(least + SEAL_SIZE, align) else { return None };
+    let is_even = layout.pad_to_align().size().is_multiple_of(even)
+        || sealed.pad_to_align().size().is_multiple_of(even);
+    let align = if align < even && is_even { even } else { align };
+    match Layout::from_size_align(sealed.size(), align) {
+        Ok(unit) => Some(unit.pad_to_align()),
         Err(_) => None,
     }
 }
@@ -135,15 +140,21 @@ mod tests {
         (unit.size(), unit.align())
     }
 
+    /// A unit of this alignment that has room for so many bytes and a seal.
+    fn sealed(size: usize, align: usize) -> (usize, usize) {
+        let size = (size + SEAL_SIZE).next_multiple_of(align);
+        (size, if size.is_multiple_of(2 * WORD) { align.max(2 * WORD) } else { align })
+    }
+
     #[test]
     fn units_are_words_and_multiples_of_their_alignment() {
-        assert_eq!(unit(0, 1), (WORD, WORD));
-        assert_eq!(unit(1, 1), (WORD, WORD));
-        assert_eq!(unit(WORD + 1, 1), (2 * WORD, 2 * WORD));
-        assert_eq!(unit(3 * WORD, WORD), (3 * WORD, WORD));
-        assert_eq!(unit(64, 1), (64, 2 * WORD));
-        assert_eq!(unit(65, 64), (128, 64));
-        assert_eq!(unit(0, 4096), (4096, 4096));
+        assert_eq!(unit(0, 1), sealed(WORD, WORD));
+        assert_eq!(unit(1, 1), sealed(WORD, WORD));
+        assert_eq!(unit(WORD + 1, 1), sealed(WORD + 1, 2 * WORD));
+        assert_eq!(unit(3 * WORD, WORD), sealed(3 * WORD, WORD));
+        assert_eq!(unit(64, 1), sealed(64, 2 * WORD));
+        assert_eq!(unit(65, 64), sealed(65, 64));
+        assert_eq!(unit(0, 4096), sealed(1, 4096));
     }
 
     #[test]
@@ -156,8 +167,8 @@ mod tests {
     fn units_of_types_are_those_of_their_layouts() {
         #[repr(align(64))]
         struct Line(#[allow(dead_code)] u8);
-        assert_eq!((UnitOf::<Line>::new().size(), UnitOf::<Line>::new().align()), (64, 64));
-        assert_eq!((UnitOf::<()>::new().size(), UnitOf::<()>::new().align()), (WORD, WORD));
+        assert_eq!((UnitOf::<Line>::new().size(), UnitOf::<Line>::new().align()), sealed(64, 64));
+        assert_eq!((UnitOf::<()>::new().size(), UnitOf::<()>::new().align()), sealed(WORD, WORD));
         assert_eq!(unit(48, 8), (UnitOf::<[u64; 6]>::new().size(), UnitOf::<[u64; 6]>::new().align()));
     }
 }

@@ -186,11 +186,6 @@ impl WaitingUnits {
         self.freed.size() != 0
     }
 
-    /// Whether the unit is the one that was freed last, and is still kept.
-    pub(super) fn is_freed_last(&self, unit: NonNull<u8>) -> bool {
-        self.freed.size() != 0 && self.freed.first() == Some(unit.cast())
-    }
-
     /// Has all units that the owner freed wait, if they are `least` bytes or more, and returns whether they do. No unit
     /// should wait yet.
     pub(super) fn reuse_freed(&self, least: usize) -> bool {

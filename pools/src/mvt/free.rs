@@ -227,6 +227,10 @@ impl FreeMemory for FreeBlocks {
         unsafe { Self::insert(self, block) };
     }
 
+    fn overlaps(&mut self, block: Block) -> bool {
+        self.land.overlaps(block) || self.splinter.range().overlaps(block.range())
+    }
+
     fn ensure_sound(&self) -> Result<(), Damaged> {
         self.land.ensure_sound().and_then(|()| self.queue.ensure_sound())
     }

@@ -35,6 +35,10 @@ impl FreeMemory for Heap {
         let _ = unsafe { Self::insert(self, block) };
     }
 
+    fn overlaps(&mut self, block: Block) -> bool {
+        self.has_edge(block)
+    }
+
     fn ensure_sound(&self) -> Result<(), Damaged> {
         self.health.ensure()
     }

@@ -68,7 +68,7 @@ impl Heap {
     }
 
     /// Whether the first or last granule of the block is the edge of a free block.
-    fn has_edge(&self, block: Block) -> bool {
+    pub(super) fn has_edge(&self, block: Block) -> bool {
         let ends = [addr_of(block.base()), addr_of(block.limit()) - GRANULE];
         ends.into_iter().any(|addr| self.edges.find_shared(addr).is_none_or(Bit::is_set))
     }
@@ -111,6 +111,16 @@ impl Heap {
         Ok(block)
     }
 
+    /// Takes a block off the list that it was found in, where all have `least` bytes or more.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    #[inline(always)]
+    fn remove(&mut self, node: Node, least: usize) -> Result<Block, Damaged> {
+        let block = self.lists.remove(node)?;
+        if LinkKey::CHECKS && block.size() < least { Err(Damaged) } else { Ok(block) }
+    }
+
     /// Takes at least `min` bytes, which is the least size of a class, and at most
     /// `max`, a multiple of a granule; none if no free block serves.
     ///
@@ -129,7 +139,7 @@ impl Heap {
             return self.take_aligned(min, max, align);
         }
         let Some(node) = self.lists.first_from(class_of(min)) else { return Ok(None) };
-        let block = self.lists.remove(node)?;
+        let block = self.remove(node, min)?;
         let size = block.size().min(max);
         self.cut(block, 0, size).map(Some)
     }
@@ -171,7 +181,7 @@ impl Heap {
         count: usize,
     ) -> Result<Option<Block>, Damaged> {
         let Some(node) = self.lists.first_from(class_of(least)) else { return Ok(None) };
-        let block = self.lists.remove(node)?;
+        let block = self.remove(node, least)?;
         let size = (block.size() / unit).min(count.max(1)) * unit;
         self.cut(block, 0, size).map(Some)
     }
@@ -241,7 +251,7 @@ impl Heap {
         let ample = padded.and_then(|padded| self.lists.first_from(class_of(padded)));
         let node = if ample.is_some() { ample } else { self.lucky(min, align)? };
         let Some(node) = node else { return Ok(None) };
-        let block = self.lists.remove(node)?;
+        let block = self.remove(node, min)?;
         let Some(offset) = offset_of(block, min, align) else {
             aver!(false, "{block:?} was found for {min} bytes aligned to {align:?}");
             return Ok(None);

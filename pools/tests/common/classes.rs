@@ -8,7 +8,7 @@ use tripoint_pools::{
     TlsfOptions, UnitLayout, UnitOf,
 };
 
-use super::{GRAIN, layout};
+use super::{GRAIN, SEAL, layout};
 
 fn mvff_options() -> MvffOptions {
     MvffOptions { extend_by: 4 * GRAIN, fill_size: 1024, ..MvffOptions::default() }
@@ -38,16 +38,16 @@ fn mfs_options() -> MfsOptions {
     MfsOptions { extend_by: 2 * GRAIN, fill_size: 1000 }
 }
 
-pub(crate) fn mfs_of<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12]>>> {
+pub(crate) fn mfs_of<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12 - SEAL / 8]>>> {
     Mfs::create(arena, UnitOf::new(), mfs_options())
 }
 
-pub(crate) fn owned_mfs<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12]>, Owned>> {
+pub(crate) fn owned_mfs<A: Arena>(arena: A) -> Result<Mfs<A, UnitOf<[u64; 12 - SEAL / 8]>, Owned>> {
     Mfs::create_owned(arena, UnitOf::new(), mfs_options())
 }
 
 pub(crate) fn mfs_layout<A: Arena>(arena: A) -> Result<Mfs<A, UnitLayout>> {
-    Mfs::create(arena, UnitLayout::new(layout(192, 64))?, mfs_options())
+    Mfs::create(arena, UnitLayout::new(layout(192 - SEAL, 64))?, mfs_options())
 }
 
 fn mvt_options() -> MvtOptions {
@@ -113,7 +113,7 @@ pub(crate) fn debug_mvff<A: Arena>(arena: A) -> Result<DebugPool<Mvff<A>>> {
 
 pub(crate) fn debug_mfs<A: Arena>(arena: A) -> Result<DebugPool<Mfs<A, UnitLayout>>> {
     // A power of two, so that a refused request leaves no end of an extent unused.
-    let units = Mfs::create(arena, UnitLayout::new(layout(256, 64))?, mfs_options())?;
+    let units = Mfs::create(arena, UnitLayout::new(layout(256 - SEAL, 64))?, mfs_options())?;
     DebugPool::create(units, DebugOptions { held: 3, ..DebugOptions::default() })
 }
 

@@ -5,6 +5,7 @@ mod common;
 mod knowing;
 mod points;
 mod reports;
+mod unwinding;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -66,7 +67,7 @@ macro_rules! for_each_class {
             $run
         }
         {
-            let unit = UnitLayout::new(layout(256, 64)).unwrap();
+            let unit = UnitLayout::new(layout(256 - SEAL, 64)).unwrap();
             let $pool = &debug(Mfs::create(arena, unit, MFS).unwrap());
             $run
         }

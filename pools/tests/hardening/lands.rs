@@ -135,3 +135,49 @@ proptest! {
         prop_assert_eq!(use_up(&pool) == Error::Damaged, changed);
     }
 }
+
+/// Free blocks are left in the land when damage is met, and no way leads to them any more.
+#[test]
+fn a_damaged_land_has_nothing_for_a_magazine() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let objects: Vec<_> = (0..20).map(|_| pool.alloc(layout(40, 8)).unwrap()).collect();
+    for &object in objects.iter().step_by(2).chain([&objects[0]]) {
+        // SAFETY: allocated above with this layout, and not used any more. That the first one is freed twice is the fault.
+        unsafe { pool.free(object, layout(40, 8)) };
+    }
+    assert_eq!(pool.alloc(layout(40, 8)), Err(Error::Damaged));
+    let mut magazine = tripoint_core::Magazine::up_to(8);
+    pool.alloc_many(layout(40, 8), &mut magazine);
+    assert!(magazine.is_empty());
+}
+
+/// The other bins are as empty as that of the damaged block: what is freed later does not come before what they had.
+#[test]
+fn bins_are_empty_after_damage() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let [small, large] = [layout(24, 8), layout(56, 8)];
+    let others: Vec<_> = (0..4).map(|_| pool.alloc(small).unwrap()).collect();
+    let object = pool.alloc(large).unwrap();
+    let last = pool.alloc(large).unwrap();
+    for &other in &others[..3] {
+        // SAFETY: allocated above with this layout, freed once, and not used any more.
+        unsafe { pool.free(other, small) };
+    }
+    // SAFETY: the same.
+    unsafe { pool.free(object, large) };
+    // SAFETY: the first word of free memory of the pool, which only this thread uses. Writing there is the fault.
+    unsafe { write_over(object.cast(), 0x4141_4141) };
+    assert_eq!(pool.alloc(large), Err(Error::Damaged));
+    // SAFETY: allocated above with these layouts, freed once, and not used any more.
+    unsafe {
+        pool.free(others[3], small);
+        pool.free(last, large);
+    }
+    let sizes = pool.sizes();
+    assert!(sizes.free <= sizes.total && sizes.largest_free <= sizes.free, "{sizes:?}");
+    assert_eq!(pool.alloc(small), Err(Error::Damaged));
+}

@@ -50,5 +50,5 @@ fn freed_memory_is_poisoned() {
 fn what_a_land_gets_is_poisoned() {
     let mut memory = memory(FEW);
     let arena = arena(&mut memory);
-    assert_poisoned(&mvff(&arena), [4, 0]);
+    assert_poisoned(&mvff(&arena), [4, 1]);
 }

@@ -50,7 +50,7 @@ pub(crate) fn two_points_balance<P: PoolClass>(pool: &P, layouts: &[Layout]) {
             unsafe { object.write_bytes(0xA5, size) };
             // SAFETY: written just now.
             unsafe { reservation.commit() }.unwrap();
-            allocated[which] += size as u64;
+            allocated[which] += (size + P::SEAL_SIZE) as u64;
         }
     }
     for (point, allocated) in points.iter_mut().zip(allocated) {

@@ -218,7 +218,7 @@ impl Oracle {
         let pool = point.pool();
         let reservation = point.reserve(layout)?;
         // SAFETY: reserved just now, with this size.
-        let object = unsafe { Block::new(reservation.as_ptr(), reservation.size()) };
+        let object = unsafe { Block::new(reservation.as_ptr(), reservation.size() + P::SEAL_SIZE) };
         self.add(pool, object, Some(layout));
         // SAFETY: `add` wrote the object.
         unsafe { reservation.commit() }.unwrap();

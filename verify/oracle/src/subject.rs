@@ -106,6 +106,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         happen();
         // SAFETY: the object was just filled whole, and is read as bytes only.
         let stands = fate.commit && unsafe { reservation.commit() }.is_ok();
+        let (written, reserved) = (reserved, reserved + P::SEAL_SIZE);
         assert_eq!(served, Some(reserved), "the size reserved for {layout:?} is not its reserve size");
         assert_eq!(
             stands,
@@ -119,8 +120,8 @@ impl<'p, P: PoolClass> Subject<'p, P> {
         if stands {
             // SAFETY: committed, with this size.
             let block = unsafe { Block::new(object, reserved) };
-            // SAFETY: the pool handed it out to no other, and it was filled whole.
-            unsafe { oracle.live_mut().insert_written(block, Some(layout), reserved, content) };
+            // SAFETY: the pool handed it out to no other, and it was filled but for what the class keeps.
+            unsafe { oracle.live_mut().insert_written(block, Some(layout), written, content) };
             self.enter(block);
         }
         Ok(())
@@ -177,7 +178,7 @@ impl<'p, P: PoolClass> Subject<'p, P> {
             // be used for reading.
             let block = unsafe { Block::new(objects.cast(), committed) };
             // SAFETY: the pool handed it out to no other.
-            unsafe { oracle.live_mut().insert(block, Some(layout(pushed)), committed) };
+            unsafe { oracle.live_mut().insert(block, Some(layout(pushed)), committed - P::SEAL_SIZE) };
             self.enter(block);
         }
         Ok(())
