@@ -4,11 +4,12 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Addr, Arena, ClientArena, ClientArenaOptions, Error, ManualPool};
