@@ -150,7 +150,9 @@ fn an_arena_takes_addresses_as_it_needs_them_and_nearly_all_that_are_granted() {
         let last = provenance.as_ptr().with_addr(blocks.last().unwrap().range().base().get());
         // SAFETY: the block was written above, and the arena's provenance is that of all blocks.
         assert_eq!(usize::from(unsafe { last.read() }), blocks.len() - 1);
-        assert!(blocks.iter().zip(0..).all(|(block, byte)| holds(*block, byte)));
+        // Under Miri some have to do.
+        let mut looked_at = blocks.iter().zip(0..).step_by(if cfg!(miri) { 10 } else { 1 });
+        assert!(looked_at.all(|(block, byte)| holds(*block, byte)));
         assert_books(&arena, blocks.len() * GRAIN);
         free(&arena, pool, blocks);
         arena.set_commit_limit(usize::MAX).unwrap();
