@@ -23,8 +23,8 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{
-    AtomicBool, AtomicU32, AtomicUsize, DescriptorMemory, Ordering, PartMemory, Signature, TractTable, Update,
-    refuse_arena_pool, yield_by,
+    AtomicBool, AtomicU32, AtomicUsize, DescriptorMemory, Ordering, PartMemory, Signature, TractTable,
+    Update, refuse_arena_pool, yield_by,
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,

@@ -21,7 +21,7 @@ const MILLISECOND: u64 = 1_000_000;
 const OPTIONS: WarmupOptions =
     WarmupOptions { quiet_window: MILLISECOND, retries: 3, patience: u64::MAX, on_wait: None };
 
-type Done = Result<(), Box<dyn std::error::Error + Send + Sync>>;
+type Done = Result<(), Box<dyn core::error::Error + Send + Sync>>;
 
 /// Held to nothing: what a test's thread allocates is no concern of these tests.
 fn thread(name: &str) -> HotThread<'_> {
@@ -151,7 +151,7 @@ fn a_panic_of_the_coordinator_stops_the_hot_threads() {
                 std::panic::resume_unwind(Box::new("on purpose"))
             })
         };
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err()
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(run)).is_err()
     });
     assert!(outcome && ended.load(Ordering::SeqCst) == 1);
 }

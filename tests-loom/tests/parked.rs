@@ -35,7 +35,8 @@ type TestMutator = Mutator<'static, Arena, SymmetricFence>;
 /// Runs a model with a heap in which a collection is always due, and a pool.
 fn with_pool(run: impl FnOnce(&'static TestHeap, &'static Pool)) {
     with_arena(|arena| {
-        let heap = Heap::create(arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
+        let heap =
+            Heap::create(arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
         heap.set_policy(Policy { patience: Duration::MAX, ..Policy::default() });
         // Without stress nothing is due before something is new.
         core::mem::forget(heap.stress());

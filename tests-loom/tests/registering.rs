@@ -41,7 +41,8 @@ type TestHeap = Heap<'static, &'static ClientArena<'static>>;
 /// Runs a model with a heap and its objects.
 fn with_heap(run: impl FnOnce(&'static TestHeap, &Arc<Objects>)) {
     with_arena(|arena| {
-        let heap = Heap::create(arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
+        let heap =
+            Heap::create(arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
         // SAFETY: the threads of a model have ended when it ends.
         unsafe { lend(Box::new(heap), |heap| run(heap, &Arc::new(Objects::new()))) };
     });

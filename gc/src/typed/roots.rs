@@ -200,7 +200,9 @@ impl Slots {
                 // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
                 let chunk = unsafe { chunk.as_ref() };
                 let objects = chunk.slots.iter().map(|slot| slot.object.get());
-                objects.filter(|object| !object.is_null()).for_each(|object| scan.fix_ambiguous(object.addr()));
+                objects
+                    .filter(|object| !object.is_null())
+                    .for_each(|object| scan.fix_ambiguous(object.addr()));
                 next = chunk.next.get();
             }
         }
