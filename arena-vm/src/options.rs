@@ -76,13 +76,13 @@ pub struct ArenaVmOptions {
     pub commit_limit: usize,
     /// How much of the committed memory may be spare before it is decommitted, in percent;
     /// by default 25. Up to 1 MiB, or four grains if that is more, may be spare whatever the
-    /// share, except that with 0 nothing is kept. That rises by as much as was decommitted and had to be committed
-    /// again, up to 32 MiB more: a pool that is made, filled and dropped in a loop calls the system only at first.
+    /// share, except that with 0 nothing is kept. What was decommitted and had to be committed again is added
+    /// to that, up to 32 MiB: so a pool that is made, filled and dropped in a loop calls the system only at first.
     /// A burst that happens once is decommitted.
     ///
-    /// A growth commits so much of what is committed ahead of need, but at most a quarter of it and 16 MiB, so that a
-    /// program that grows makes few calls of the system. It takes no memory until it is touched, and nothing is committed
-    /// ahead if committed pages get memory at once ([`ArenaVmOptions::prefault`], [`ArenaVmOptions::lock`]).
+    /// A growth commits this share of what is committed ahead of need, but at most a quarter of it and 16 MiB, so that a
+    /// program that grows makes few calls of the system. What is ahead takes no memory until it is touched. Nothing is
+    /// committed ahead if committed pages get memory at once ([`ArenaVmOptions::prefault`], [`ArenaVmOptions::lock`]).
     pub spare_share: u8,
     /// When committed pages get memory behind them; by default at the first touch.
     pub prefault: Prefault,

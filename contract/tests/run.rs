@@ -1,4 +1,4 @@
-//! Hot threads in a scope: whichever side fails, the run ends and says why. Before there was one, the scope waited for ever
+//! Hot threads in a scope: whichever side fails, the run ends and says why. Before there was one, the scope never ended
 //! for a hot thread that no thread stopped.
 //!
 //! Not with `interpose-malloc`: the tests' own allocations would be foreign.

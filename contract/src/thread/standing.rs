@@ -54,7 +54,7 @@ impl Budget {
     /// The number of words that a budget is kept in.
     pub(crate) const WORDS: usize = 3 + ViolationClass::COUNT;
 
-    /// So many events and bytes in a period of so many ns, of all classes together.
+    /// At most `events` events with `bytes` bytes in a period of `period` ns, of all classes together.
     #[must_use]
     pub const fn new(events: usize, bytes: usize, period: u64) -> Self {
         Self { events, bytes, period, classes: [usize::MAX; ViolationClass::COUNT] }
