@@ -7,10 +7,12 @@
 mod common;
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::time::Duration;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    Criterion, DetectorSet, HotLoop, HotThread, Phase, Route, ViolationSet, WarmupFailure, WarmupOptions,
+    Contract, Criterion, DetectorSet, HotLoop, HotThread, Phase, Route, ViolationSet, WarmupFailure,
+    WarmupOptions,
 };
 use tripoint_core::Error;
 use tripoint_oracle::{forever, in_time};
@@ -26,6 +28,12 @@ type Done = Result<(), Box<dyn core::error::Error + Send + Sync>>;
 /// Held to nothing: what a test's thread allocates is no concern of these tests.
 fn thread(name: &str) -> HotThread<'_> {
     HotThread { classes: ViolationSet::empty(), detectors: DetectorSet::empty(), ..HotThread::new(name) }
+}
+
+fn wait_until_registered(contract: &Contract<Reason, 4>, threads: usize) {
+    while contract.threads().count() < threads {
+        std::thread::yield_now();
+    }
 }
 
 fn turn_until_stopped(hot: &HotLoop<'_, Reason, 4>, route: &Route) -> Done {
@@ -56,6 +64,50 @@ fn a_run_that_succeeds_stops_its_threads_and_returns_what_the_coordinator_does()
     assert!(contract.threads().all(|slot| slot.was_armed() && !slot.is_present()));
 }
 
+/// Whatever the routes are: a thread that registers in SteadyState is refused.
+#[test]
+fn a_warm_up_waits_until_all_threads_have_registered() {
+    let outcome = in_time(|| {
+        let (contract, routes) = (contract(), [Route::with_minimum("tick", 3)]);
+        contract.run(|run| {
+            run.hot(thread("quick"), |hot| turn_until_stopped(hot, &routes[0]))?;
+            run.hot(thread("slow"), |hot| {
+                while !routes[0].is_done() {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(50));
+                turn_until_stopped(hot, &routes[0])
+            })?;
+            run.warm_up(&routes, &(), OPTIONS)?;
+            Ok(contract.threads().all(|slot| slot.was_armed()))
+        })
+    });
+    assert!(outcome.unwrap());
+}
+
+#[test]
+fn a_thread_that_does_not_register_is_named() {
+    let failure = in_time(|| {
+        let contract = contract();
+        contract.run(|run| {
+            run.hot(thread("good"), |hot| turn_until_stopped(hot, &Route::new("tick")))?;
+            wait_until_registered(contract, 1);
+            run.hot(thread("shy"), |hot| {
+                while hot.goes_on() {
+                    std::thread::yield_now();
+                }
+                Ok(())
+            })?;
+            run.warm_up(&[], &(), WarmupOptions { patience: 50 * MILLISECOND, ..OPTIONS })?;
+            Ok(())
+        })
+    });
+    assert_eq!(
+        failure.unwrap_err().to_string(),
+        "a hot thread has not registered; thread shy: call HotLoop::register in each thread of Contract::run, before its loop"
+    );
+}
+
 /// A warm-up that fails by patience, with `?`.
 #[test]
 fn a_failed_warm_up_stops_the_hot_threads() {
@@ -63,7 +115,8 @@ fn a_failed_warm_up_stops_the_hot_threads() {
         let (contract, routes) = (contract(), [Route::with_minimum("tick", 3), Route::new("never")]);
         contract.run(|run| {
             run.hot(thread("hot"), |hot| turn_until_stopped(hot, &routes[0]))?;
-            run.warm_up(&routes, &(), WarmupOptions { patience: MILLISECOND, ..OPTIONS })?;
+            wait_until_registered(contract, 1);
+            run.warm_up(&routes, &(), WarmupOptions { patience: 50 * MILLISECOND, ..OPTIONS })?;
             Ok(())
         })
     });
@@ -95,7 +148,7 @@ fn the_error_of_a_hot_thread_is_kept_with_its_name() {
                     guard.check();
                     fails()
                 })?;
-                // Both routes and threads could be done before the other thread has registered.
+                // All could be warm before the thread has failed.
                 let never = [Route::with_minimum("never", 1)];
                 let routes = if when == "armed" { &routes } else { &never };
                 run.warm_up(routes, &(), OPTIONS)

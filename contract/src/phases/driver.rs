@@ -66,15 +66,16 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         memory: &dyn SteadyMemory,
         options: WarmupOptions,
     ) -> Result<WarmupSummary, WarmupFailure> {
-        self.drive(routes, memory, options, || None)
+        self.drive(routes, memory, options, || None, || None)
     }
 
-    /// As [`Contract::warm_up`]; also fails once `ended` names a thread.
+    /// As [`Contract::warm_up`]; also waits while `missing` names a thread, and fails once `ended` does.
     pub(crate) fn drive(
         &self,
         routes: &[Route],
         memory: &dyn SteadyMemory,
         options: WarmupOptions,
+        missing: impl Fn() -> Option<Name>,
         ended: impl Fn() -> Option<Name>,
     ) -> Result<WarmupSummary, WarmupFailure> {
         let start = Instant::now();
@@ -82,6 +83,14 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
             .map_err(|error| WarmupFailure { error: Some(error), ..WarmupFailure::new(Criterion::Phase) })?;
         let mut warmup = Warmup::new(self, routes, memory, options);
         let mut notices = Notices::new(options);
+        while let (Some(thread), None) = (missing(), ended()) {
+            let wait = WarmupFailure { thread: Some(thread), ..WarmupFailure::new(Criterion::Registered) };
+            if nanoseconds(start) >= options.patience {
+                return Err(wait);
+            }
+            notices.give(Some(wait));
+            thread::sleep(PAUSE);
+        }
         loop {
             match warmup.step(nanoseconds(start)) {
                 Progress::Done => break,

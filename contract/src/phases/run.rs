@@ -7,6 +7,7 @@ use std::boxed::Box;
 use std::string::ToString;
 use std::sync::Arc;
 use std::thread::{self, Scope};
+use std::vec::Vec;
 
 use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{Lock, Result};
@@ -29,6 +30,8 @@ type AnyError = Box<dyn Error + Send + Sync>;
 struct Course {
     /// Whether all should stop.
     is_over: AtomicBool,
+    /// The hot threads that were started and have not registered so far.
+    missing: Lock<Vec<Name>>,
     /// The first hot thread that has ended.
     ended: Lock<Option<Name>>,
     /// The first hot thread that failed, and its error.
@@ -42,6 +45,14 @@ impl Course {
 
     fn goes_on(&self) -> bool {
         !self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Notes that a thread with this name has registered, or was not started.
+    fn forget(&self, thread: Name) {
+        let mut missing = self.missing.lock();
+        if let Some(index) = missing.iter().position(|name| *name == thread) {
+            missing.swap_remove(index);
+        }
     }
 
     /// Keeps how a hot thread ended; an error, or a panic, stops all others.
@@ -78,7 +89,7 @@ impl<'scope, R: AmnestyReason, const THREADS: usize> Run<'scope, '_, R, THREADS>
     /// Starts a thread that does `work`. That makes what the loop uses, then calls [`HotLoop::register`] once,
     /// and then runs its loop while [`HotLoop::goes_on`].
     ///
-    /// If `work` returns an error or panics, all other hot threads of the run are told to stop.
+    /// If `work` returns an error or panics, [`HotLoop::goes_on`] returns false for all other hot threads of the run.
     ///
     /// # Errors
     /// That of the system, if it starts no thread.
@@ -92,29 +103,34 @@ impl<'scope, R: AmnestyReason, const THREADS: usize> Run<'scope, '_, R, THREADS>
         if !thread.name.contains('\0') {
             builder = builder.name(thread.name.to_string());
         }
-        builder.spawn_scoped(self.scope, move || {
+        // Before it begins, so that it does not register first.
+        self.course.missing.lock().push(name);
+        let started = builder.spawn_scoped(self.scope, move || {
             // The panic becomes the run's error, and what `work` has borrowed is not used after it.
             course.end(name, std::panic::catch_unwind(AssertUnwindSafe(|| work(&hot))));
-        })?;
-        Ok(())
+        });
+        started.map(drop).inspect_err(|_| self.course.forget(name))
     }
 
-    /// Brings the process into SteadyState as [`Contract::warm_up`] does. It fails as soon as a hot thread of this
-    /// run has ended, registered or not.
+    /// Brings the process into SteadyState as [`Contract::warm_up`] does, when all hot threads that this run has started
+    /// so far have registered. It fails as soon as one of them has ended, registered or not.
     ///
     /// # Errors
-    /// Those of [`Contract::warm_up`].
+    /// Those of [`Contract::warm_up`], and [`Criterion::Registered`] if a thread did not register.
     pub fn warm_up(
         &self,
         routes: &[Route],
         memory: &dyn SteadyMemory,
         options: WarmupOptions,
     ) -> Result<WarmupSummary, WarmupFailure> {
+        let missing = || self.course.missing.lock().first().copied();
         let ended = || *self.course.ended.lock();
-        self.contract.drive(routes, memory, options, ended).map_err(|failure| match failure.criterion {
-            // Others may have followed it, and be found first.
-            Criterion::Present => WarmupFailure { thread: ended().or(failure.thread), ..failure },
-            _ => failure,
+        self.contract.drive(routes, memory, options, missing, ended).map_err(|failure| {
+            match failure.criterion {
+                // Others may have followed it, and be found first.
+                Criterion::Present => WarmupFailure { thread: ended().or(failure.thread), ..failure },
+                _ => failure,
+            }
         })
     }
 
@@ -145,7 +161,9 @@ impl<R: AmnestyReason, const THREADS: usize> HotLoop<'_, R, THREADS> {
     /// # Errors
     /// Those of [`Contract::register`].
     pub fn register(&self) -> Result<Guard<R, NativeDetectors>> {
-        self.contract.register(self.thread)
+        let guard = self.contract.register(self.thread)?;
+        self.course.forget(Name::new(self.thread.name));
+        Ok(guard)
     }
 
     /// Whether the loop should do another turn: false once the coordinator has finished, or another hot thread has
@@ -167,9 +185,9 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Debug for HotLoop<'_, R, THREA
 pub struct RunFailure {
     /// The hot thread that failed; none if only the coordinator did.
     pub thread: Option<Name>,
-    /// Its error. Of a panic, what that said.
+    /// Its error. If it panicked, the message.
     pub error: AnyError,
-    /// What the coordinator failed of besides, for instance because the thread was gone.
+    /// The error of the coordinator, if that failed, too: for instance because the thread had ended.
     pub coordinator: Option<AnyError>,
 }
 
@@ -198,8 +216,8 @@ impl Drop for StopAtEnd<'_> {
 
 impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// Runs hot threads beside `coordinate`, which starts them, warms them up and does the steady part. When it
-    /// returns, and when a hot thread fails, all hot threads are told to stop; this returns when all have ended. So an
-    /// error of either side ends the run.
+    /// returns, and when a hot thread fails, [`HotLoop::goes_on`] returns false; this returns when all hot threads have
+    /// ended. So an error of either side ends the run.
     ///
     /// ```
     /// # #[cfg(all(feature = "linux", not(miri)))]
@@ -245,6 +263,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     ) -> Result<T, RunFailure> {
         let course = Arc::new(Course {
             is_over: AtomicBool::new(false),
+            missing: Lock::new(Vec::new()),
             ended: Lock::new(None),
             failed: Lock::new(None),
         });

@@ -53,6 +53,8 @@ impl Default for WarmupOptions {
 pub enum Criterion {
     /// The process is in Init when the warm-up begins.
     Phase,
+    /// Every hot thread that `Contract::run` started has registered.
+    Registered,
     /// Every hot thread that has registered is still there. A guard that is dropped before the thread
     /// is armed fails the warm-up at its next step.
     Present,
@@ -73,6 +75,7 @@ impl Criterion {
     const fn cause(self) -> &'static str {
         match self {
             Self::Phase => "the warm-up did not begin",
+            Self::Registered => "a hot thread has not registered",
             Self::Present => "a hot thread has ended",
             Self::Routes => "a route was not passed often enough",
             Self::Quiet => "events did not cease",
@@ -86,9 +89,10 @@ impl Criterion {
     const fn advice(self) -> &'static str {
         match self {
             Self::Phase => "begin Init first; to try again in Warmup, step a new Warmup",
+            Self::Registered => "call HotLoop::register in each thread of Contract::run, before its loop",
             Self::Present => {
-                "look at the error that the thread ended with (Contract::run returns it); a hot thread keeps its guard \
-                 until it is told to stop"
+                "look at the error that the thread ended with, if it did (Contract::run returns it); otherwise let it keep \
+                 its guard until the coordinator stops it"
             }
             Self::Routes => {
                 "call Route::pass on that path after the thread has registered, feed the path while it warms up, or lower \
