@@ -125,7 +125,7 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 /// cache was returned goes to the pool.
 ///
 /// **Signal handlers.** A handler may interrupt the use of the cache: it finds no cache then, and goes to the pool. But
-/// pools and depots have locks, and a handler that interrupts a thread which holds one waits for ever if it needs it. So
+/// pools and depots have locks, and a handler that interrupts a thread which holds one never returns if it needs it. So
 /// handlers should not allocate, as with any allocator.
 ///
 /// **Fork.** On Unix a child may allocate, also if its parent has several threads: the fork waits until no other

@@ -63,7 +63,7 @@ fn chain_of_pairs(count: usize) -> Result<()> {
     })
 }
 
-/// Collections of the nursery, in which there is nothing, beside so many registrations and roots of old objects.
+/// Collections of an empty nursery, beside this many registrations and roots of old objects.
 fn beside(registrations: usize, roots: usize) -> Result<()> {
     with_objects(|objects| {
         let mut mutator = objects.register()?;

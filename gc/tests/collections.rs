@@ -512,7 +512,7 @@ unsafe impl Format for BehindTwoWords {
     unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
 }
 
-/// Makes objects of so many words, the last of which may be no longer than its header.
+/// Makes objects of that many words, the last of which may be no longer than its header.
 fn make_behind_two_words(sizes: &[usize]) -> tripoint_core::Result<()> {
     let mut made = Ok(());
     with_heap(64 << 10, |heap| {

@@ -77,7 +77,7 @@ fn what_is_behind_a_reservation_for_a_large_object_stays_unused() {
         let reservation = large.reserve(layout(0, LARGE)).unwrap();
         mutator.collect(ALL).unwrap();
         slots.set(0, make(&mut small, 7, &[]).unwrap());
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 8, &[]) };
         // SAFETY: a whole node.
         unsafe { reservation.commit() }.unwrap();
@@ -103,14 +103,14 @@ fn an_object_is_divided_after_its_commit<K: Kind<Nodes>>(bytes: usize) {
         let _root = unsafe { heap.root_table(slots.base(), count, Tag::default()) }.unwrap();
         let reservation = point.reserve(Layout::from_size_align(bytes, WORD).unwrap()).unwrap();
         let place = reservation.as_ptr().cast::<usize>();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(place, reservation.size(), 0, &[]) };
         // SAFETY: the words behind the name need not be written before a collection.
         let object = unsafe { reservation.commit() }.unwrap();
         for index in 0..count {
             // SAFETY: the node is in the object.
             let node = unsafe { object.add(index * NODE) };
-            // SAFETY: there is room for a node of so many bytes.
+            // SAFETY: there is room for a node of that many bytes.
             unsafe { write(node.cast(), NODE, index, &[core::ptr::null_mut(); 2]) };
             slots.set(index, node.as_ptr());
         }

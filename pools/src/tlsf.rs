@@ -439,7 +439,7 @@ unsafe impl<A: Arena, L: LockKind> ManualPool for Tlsf<A, L> {
 
     #[inline]
     unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
-        // SAFETY: the caller set the object aside, which takes so many bytes.
+        // SAFETY: the caller set the object aside, which takes that many bytes.
         unsafe { self.granules.put_in_use(object, self.reserve_size(layout)) }
     }
 

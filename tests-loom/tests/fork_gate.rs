@@ -93,7 +93,7 @@ fn race<const THREADS: usize>(own: Thread, others: [Thread; THREADS]) {
 // Of threads that all wait for each other loom never ends, so those of the larger models give up.
 
 #[test]
-fn a_fork_finds_nobody_inside() {
+fn a_fork_finds_no_thread_inside() {
     race(Process::try_fork, [|process| process.try_allocate(0), |process| process.try_allocate(1)]);
 }
 

@@ -70,7 +70,7 @@ impl Drop for Pooled {
     }
 }
 
-/// So many containers of so many objects.
+/// A number of containers, each with the same number of objects.
 #[derive(Clone, Copy)]
 struct Case {
     name: &'static str,

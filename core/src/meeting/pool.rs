@@ -231,7 +231,7 @@ pub unsafe trait PoolClass: Check + Describe {
 
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
     /// meanwhile: `visit` may neither call the pool nor touch the memory. If it does call, a shared pool
-    /// waits for ever, and an [owned](crate::Owned) one refuses. This is for inspection, not for hot
+    /// never returns, and an [owned](crate::Owned) one refuses. This is for inspection, not for hot
     /// paths: it may sort.
     fn walk_free(&self, visit: &mut dyn FnMut(Block));
 

@@ -31,14 +31,14 @@ pub struct ForkGate<const PLACES: usize> {
 pub struct ForkPlace(AtomicUsize);
 
 impl<const PLACES: usize> ForkGate<PLACES> {
-    /// An open gate with nobody inside.
+    /// An open gate with no thread inside.
     #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
     #[must_use]
     pub const fn new() -> Self {
         Self { places: [const { ForkPlace(AtomicUsize::new(0)) }; PLACES], closed: AtomicBool::new(false) }
     }
 
-    /// An open gate with nobody inside.
+    /// An open gate with no thread inside.
     #[cfg(any(tripoint_loom, tripoint_shuttle))]
     #[must_use]
     pub fn new() -> Self {

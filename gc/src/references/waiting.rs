@@ -144,10 +144,10 @@ impl<'s> Waiting<'s> {
         // SAFETY: the entries lie behind the lists, in memory that was lent for both (`grow`).
         let entries = unsafe { first.add(room) }.cast::<Entry>();
         for index in 0..room {
-            // SAFETY: there is room for so many lists, and only this value uses the memory.
+            // SAFETY: there is room for that many lists, and only this value uses the memory.
             unsafe { first.add(index).write(NONE) };
             let free = Entry { key: Addr::ZERO, value: ptr::null_mut(), next: NONE };
-            // SAFETY: there is room for so many entries, and only this value uses the memory.
+            // SAFETY: there is room for that many entries, and only this value uses the memory.
             unsafe { entries.add(index).write(free) };
         }
         self.parts()
@@ -157,12 +157,12 @@ impl<'s> Waiting<'s> {
     fn parts(&mut self) -> (&mut [usize], &mut [Entry]) {
         let (room, Some(loan)) = (self.room, &self.loan) else { return (&mut [], &mut []) };
         let first = loan.block.base().cast::<usize>();
-        // SAFETY: so many lists were written there (`start`). A block is aligned to a grain, and only this value, which
+        // SAFETY: that many lists were written there (`start`). A block is aligned to a grain, and only this value, which
         // is borrowed exclusively, uses it.
         let lists = unsafe { slice::from_raw_parts_mut(first.as_ptr(), room) };
         // SAFETY: the entries lie behind the lists, in memory that was lent for both (`grow`).
         let entries = unsafe { first.add(room) }.cast::<Entry>();
-        // SAFETY: so many entries were written there (`start`), which are aligned to a word. Only this value, which is
+        // SAFETY: that many entries were written there (`start`), which are aligned to a word. Only this value, which is
         // borrowed exclusively, uses them, and they do not overlap the lists.
         (lists, unsafe { slice::from_raw_parts_mut(entries.as_ptr(), room) })
     }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "so many pairs take long there")]
+    #[cfg_attr(miri, ignore = "that many pairs take long there")]
     fn what_finds_no_memory_does_not_wait() {
         assert!(compare(64 << 10, 9_000) > 0);
     }

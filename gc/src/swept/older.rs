@@ -148,7 +148,7 @@ mod tests {
         unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
     }
 
-    /// The words of bits of a segment of so many bytes that has one object, at its end; and how many are looked at by a
+    /// The words of bits of a segment of `segment_size` bytes that has one object, at its end; and how many are looked at by a
     /// collection of the nursery, and by a whole one in steps, each after all cards of the segment were written.
     fn looked_at(segment_size: usize) -> [usize; 3] {
         let mut memory = Box::new_uninit_slice(4 * segment_size);

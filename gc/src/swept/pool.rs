@@ -263,7 +263,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         segment.block().size() <= self.usual_size()
     }
 
-    /// Whether an object of so many bytes does not fit in a segment of the usual size.
+    /// Whether an object of `size` bytes does not fit in a segment of the usual size.
     pub(crate) fn is_large(&self, size: usize) -> bool {
         SegmentPtr::size_for(size, self.shape).is_none_or(|least| least > self.usual_size())
     }

@@ -14,8 +14,8 @@ use crate::typed::typed_objects::{OTHER_OBJECTS, TypedObjects};
 /// object by its address.
 ///
 /// It is used as a [`Rooted`](crate::Rooted), and `T` is what it is there. [`TypedObjects::pin`] makes one. The object
-/// may move again when the last of its pinned roots is dropped. Objects beside it in its segment do move, so many
-/// pinned roots for a long time leave segments nearly empty: a type that always has to stay where it is should be
+/// may move again when the last of its pinned roots is dropped. Objects beside it in its segment do move. So if many
+/// objects are pinned for a long time, their segments are nearly empty: a type that always has to stay where it is should be
 /// aligned to more than a word ([`TypedObjects`]). A [`Transform`](crate::Transform) does not replace the object.
 ///
 /// ```

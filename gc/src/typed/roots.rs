@@ -236,7 +236,7 @@ impl State {
         // SAFETY: the slots lie in the chunk, which was just written.
         let first = unsafe { chunk.byte_add(offset_of!(Chunk, slots)) }.cast::<Slot>();
         for number in 0..SLOTS {
-            // SAFETY: the chunk has so many slots. The pointer has the provenance of the whole chunk.
+            // SAFETY: the chunk has that many slots. The pointer has the provenance of the whole chunk.
             let slot = unsafe { first.add(number) };
             // SAFETY: the chunk was just written, and is only ever borrowed shared from here on.
             unsafe { slot.as_ref() }.next.set(self.free.replace(slot));

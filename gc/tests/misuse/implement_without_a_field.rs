@@ -1,4 +1,4 @@
-//! The fields of a type that are traced are all of them, whatever the macro is told.
+//! The fields of a type that are traced are all of them, whatever the macro is passed.
 
 use tripoint_gc::Gc;
 

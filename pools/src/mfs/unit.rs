@@ -140,7 +140,7 @@ mod tests {
         (unit.size(), unit.align())
     }
 
-    /// A unit of this alignment that has room for so many bytes and a seal.
+    /// A unit of this alignment that has room for `size` bytes and a seal.
     fn sealed(size: usize, align: usize) -> (usize, usize) {
         let size = (size + SEAL_SIZE).next_multiple_of(align);
         (size, if size.is_multiple_of(2 * WORD) { align.max(2 * WORD) } else { align })

@@ -47,7 +47,7 @@ use crate::sampler::thread_draws::ThreadDraws;
 /// destructors of thread-locals. A handler that allocates while its own thread counts down may have one draw end a few
 /// bytes early or late. After a fork, the child calls [`Sampling::reseed`], then `follow_switch` ([design/sampling.md
 /// `.global`](crate::design::sampling)). If another thread of the parent was in the function at that moment and held a
-/// lock, the child waits for that lock for ever at its next sample. So a child of a program with several threads first
+/// lock, the child waits for that lock without end at its next sample. So a child of a program with several threads first
 /// switches sampling off ([`Sampling::set_mean`]), unless the function only tries to lock.
 #[derive(Clone, Copy)]
 pub struct GlobalSampler<M = ()> {
