@@ -1,8 +1,8 @@
 //! A platform that asks no operating system, but the global allocator.
 //!
 //! A reservation is an allocation, which may take real memory at once. So an arena
-//! should ask for little, or rely on trying halves. Commit and decommit only matter
-//! to the arena's accounting.
+//! should ask for little. If that is refused, it looks for the most that is granted, as
+//! elsewhere. Commit and decommit only matter to the arena's accounting.
 
 use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
