@@ -7,7 +7,7 @@ use tripoint_core::{Addr, AddrRange, Store};
 /// The least object whose memory goes back to the system as it is copied. Smaller ones stay warm for what is allocated
 /// next ([design/adaptors.md `.allocator.move`](crate::design::adaptors)).
 pub(crate) const LARGE: usize = 32 << 20;
-/// How much of a large object is copied at a time.
+/// How much of a large object is copied at a time: a huge page, which some arenas return only as a whole.
 const PIECE: usize = 2 << 20;
 
 /// Copies the first bytes of an object to another one. Of a large one that memory is returned to the system piece by piece,
@@ -31,8 +31,12 @@ pub(crate) unsafe fn move_bytes<S: Store>(store: &S, from: NonNull<u8>, to: NonN
             let copied = AddrRange::new(returned, Addr::new(from.addr().get() + moved));
             // SAFETY: bytes of an object of the store, and so of a pool of the arena, which nothing else uses. They are
             // copied, and not needed any more.
-            let Some(part) = copied.and_then(|copied| unsafe { arena.discard(copied) }) else { break };
-            returned = part.limit();
+            match copied.and_then(|copied| unsafe { arena.discard(copied) }) {
+                Some(part) => returned = part.limit(),
+                // In one piece alone there may be no whole huge page.
+                None if moved < 2 * PIECE => {}
+                None => break,
+            }
         }
     }
     // SAFETY: what is left of both, which do not overlap.

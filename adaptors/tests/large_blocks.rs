@@ -13,6 +13,14 @@ cached_global_pool! {
         || Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default());
 }
 
+cached_global_pool! {
+    static HUGE: Tlsf<ArenaVm> = || {
+        let options = ArenaVmOptions { huge_pages: true, grain: 2 << 20, ..ArenaVmOptions::default() };
+        let arena = ArenaVm::create(options).or_else(|_| ArenaVm::create(ArenaVmOptions::default()))?;
+        Tlsf::create(arena, TlsfOptions::default())
+    };
+}
+
 /// The memory that the process has, in bytes.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -37,27 +45,37 @@ fn large_blocks_have_only_the_memory_that_they_need() {
     // SAFETY: allocated above, freed once.
     unsafe { GLOBAL.dealloc(zeros, layout(size)) };
 
-    // An object that moves leaves no memory behind.
+    leaves_nothing_behind(&GLOBAL, 1);
+    // Nor does one that begins in the middle of a huge page.
+    leaves_nothing_behind(&HUGE, (1 << 20) + 777_000);
+}
+
+/// An object that moves leaves no memory behind. It lies behind one of `first` bytes.
+fn leaves_nothing_behind(global: &impl GlobalAlloc, first: usize) {
     let (small, large) = (64 << 20, 200 << 20);
-    // SAFETY: the layouts have sizes; the second object keeps the first from growing in place.
-    let (object, behind) = unsafe { (GLOBAL.alloc(layout(small)), GLOBAL.alloc(layout(1 << 20))) };
+    // SAFETY: the layout has a size; freed once. The next objects lie in its memory, one behind the other.
+    unsafe { global.dealloc(global.alloc(layout(large)), layout(large)) };
+    // SAFETY: the layouts have sizes; the last object keeps the one before it from growing in place.
+    let (before, object, behind) =
+        unsafe { (global.alloc(layout(first)), global.alloc(layout(small)), global.alloc(layout(1 << 20))) };
     for offset in (0..small).step_by(4096) {
         // SAFETY: a byte of the object.
         unsafe { object.add(offset).write((offset >> 12) as u8) };
     }
-    let before = resident();
+    let had = resident();
     // SAFETY: allocated above with this layout.
-    let moved = unsafe { GLOBAL.realloc(object, layout(small), large) };
+    let moved = unsafe { global.realloc(object, layout(small), large) };
     assert!(!moved.is_null() && moved != object);
-    let grown = resident().saturating_sub(before);
-    assert!(grown < 4 << 20, "{grown} bytes stayed behind");
+    let grown = resident().saturating_sub(had);
+    assert!(grown < 12 << 20, "{grown} bytes stayed behind");
     for offset in (0..small).step_by(4096) {
         // SAFETY: a byte of the object.
         assert_eq!(unsafe { moved.add(offset).read() }, (offset >> 12) as u8);
     }
     // SAFETY: allocated above, freed once each.
     unsafe {
-        GLOBAL.dealloc(moved, layout(large));
-        GLOBAL.dealloc(behind, layout(1 << 20));
+        global.dealloc(moved, layout(large));
+        global.dealloc(behind, layout(1 << 20));
+        global.dealloc(before, layout(first));
     }
 }
