@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
-use tripoint_core::internal::{AtomicUsize, Ordering, Tract, TractTable};
+use tripoint_core::internal::{AtomicUsize, Ordering, Tract, TractTable, fence};
 use tripoint_core::{CheckLevel, Error, Lock, PoolId};
 
 const GRAINS: u32 = 4;
@@ -211,6 +211,47 @@ fn given_before_they_are_decommitted_grains_lose_memory() {
             grains.table.lock().give_void(&grains.entries, index, count);
             (index..index + count).for_each(|index| grains.set_committed(index, false));
         }
+    });
+}
+
+/// A spare grain becomes the arena's own, is written, and is joined, while a thread looks at it that knows its address only:
+/// it finds nothing, or what was written.
+fn shared(look: fn(&[Tract], u32) -> Option<u32>) {
+    model_unbounded(move || {
+        let grains = Arc::new(Grains::new());
+        let index = grains.take(POOL).unwrap();
+        grains.give(index);
+        let sharer = {
+            let grains = Arc::clone(&grains);
+            thread::spawn(move || {
+                assert_eq!(grains.take(PoolId::ARENA), Ok(index));
+                grains.set_committed(index, true);
+                fence(Ordering::Release);
+                TractTable::join(&grains.entries, index, 1);
+            })
+        };
+        if let Some(first) = look(&grains.entries, index) {
+            assert_eq!(first, index, "Causality violation: another grain is found");
+            assert!(grains.is_committed(first), "Causality violation: nothing is written yet");
+        }
+        sharer.join().unwrap();
+        assert_eq!(look(&grains.entries, index), Some(index));
+    });
+}
+
+#[test]
+fn what_is_found_shared_is_written() {
+    shared(TractTable::first_shared);
+}
+
+/// The twin: the entry may say that the grain is joined since it was in a run, before it was the arena's own.
+#[test]
+#[should_panic(expected = "Causality violation: ")]
+fn joined_before_it_was_shared_it_is_not_written() {
+    shared(|entries, index| {
+        let (owner, first) = TractTable::first_joined(entries, index)?;
+        fence(Ordering::Acquire);
+        (owner == PoolId::ARENA).then_some(first)
     });
 }
 

@@ -3,7 +3,7 @@
 //! A shared grain is one that the arena's own pool has joined to a segment: so the table tells it from those that
 //! descriptors have, which are joined to none.
 
-use tripoint_core::internal::{PartMemory, SharedGrain, TractTable};
+use tripoint_core::internal::{SharedGrain, TractTable};
 use tripoint_core::{Addr, AddrRange, Block, Error, PoolId, Result};
 
 use super::state::ArenaVm;
@@ -45,11 +45,7 @@ impl<P: Platform> ArenaVm<P> {
     /// The shared grain that has this index; `None` if it is not shared.
     #[cold]
     fn shared_grain(&self, index: u32) -> Option<SharedGrain> {
-        let (owner, first) = TractTable::first_joined(self.entries(), index)?;
-        if owner != PoolId::ARENA {
-            return None;
-        }
-        PartMemory::acquire_grain();
+        let first = TractTable::first_shared(self.entries(), index)?;
         // SAFETY: the arena's own pool has the grain, which is committed for good.
         let grain = unsafe { self.block(first, 1) };
         // SAFETY: grains of the arena's own pool are joined once they were supplied (`share_grain`), and stay supplied.

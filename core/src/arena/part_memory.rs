@@ -185,18 +185,13 @@ impl PartMemory {
             // SAFETY: the caller's memory, which nothing else uses; a grain is aligned to a page.
             unsafe { word.write(AtomicU32::new(Owner::NONE.0)) };
         }
-        // A thread that looks up an address may find the grain shared before it finds the owners (`acquire_grain`).
+        // A thread that looks up an address finds the owners if it finds the grain joined (`TractTable::first_shared`).
         fence(Ordering::Release);
         if let Some((_, parts)) = grain.split_at(shared.head()) {
             self.supplied += grain.size();
             // SAFETY: the caller's memory, which nothing else uses. Its address and size are multiples of a step.
             unsafe { self.memory.supply(parts) };
         }
-    }
-
-    /// What a thread calls between finding a grain shared and reading its owners.
-    pub fn acquire_grain() {
-        fence(Ordering::Acquire);
     }
 
     /// Frees a part.

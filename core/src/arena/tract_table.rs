@@ -18,6 +18,7 @@ pub use entry::{PageState, Tract};
 use entry::{entry, join, next_where, range, set_free, set_owner};
 use free_runs::FreeRuns;
 
+use crate::primitive::{Ordering, fence};
 use crate::words::describe::line;
 use crate::words::pool_id::PoolId;
 
@@ -304,6 +305,25 @@ impl TractTable {
         let tract = entries.get(index as usize)?;
         let above = tract.run().checked_sub(1)?;
         Some((tract.owner()?, index.checked_sub(above)?))
+    }
+
+    /// The first grain of the segment that grain `index` was joined to, if the arena's own pool has it; `None` for all
+    /// others, and beyond the entries. What was written before they were joined is known to the caller then.
+    ///
+    /// Needs no lock, whichever grain it is: the arena's own pool frees no grain, so once the grain is that pool's, the
+    /// entry says nothing of a segment, or a free run, that it was in before (design/arena.md `.part.lookup`).
+    #[must_use]
+    pub fn first_shared(entries: &[Tract], index: u32) -> Option<u32> {
+        let tract = entries.get(index as usize)?;
+        if tract.owner() != Some(PoolId::ARENA) {
+            return None;
+        }
+        // What is read from here on was written with that owner, or later.
+        fence(Ordering::Acquire);
+        let above = tract.run().checked_sub(1)?;
+        // What the grain holds was written before it was joined.
+        fence(Ordering::Acquire);
+        index.checked_sub(above)
     }
 
     /// The first grains in a row at or after `from` that `owner` has: index and

@@ -74,7 +74,8 @@ impl Tract {
 
     fn set_owner(&self, owner: PoolId) {
         self.run.store(0, Ordering::Relaxed);
-        self.owner_state.store(owner.get() | PageState::ALLOCATED.bits(), Ordering::Relaxed);
+        // Who finds this owner finds nothing that the entry said before (`TractTable::first_shared`).
+        self.owner_state.store(owner.get() | PageState::ALLOCATED.bits(), Ordering::Release);
     }
 
     fn set_free(&self, state: PageState) {
