@@ -189,6 +189,27 @@ fn a_panic_of_a_hot_thread_is_its_error() {
     );
 }
 
+/// What it panics with is not dropped.
+#[test]
+fn a_panic_with_what_panics_when_it_is_dropped_ends_the_run() {
+    struct Again;
+
+    impl Drop for Again {
+        fn drop(&mut self) {
+            std::panic::resume_unwind(Box::new("dropped"));
+        }
+    }
+
+    let failure = in_time(|| {
+        contract().run(|run| {
+            run.hot(thread("hot"), |_| std::panic::resume_unwind(Box::new(Again)))?;
+            run.warm_up(&[Route::new("never")], &(), OPTIONS)?;
+            Ok(())
+        })
+    });
+    assert!(failure.unwrap_err().to_string().starts_with("hot thread hot failed: it panicked"));
+}
+
 #[test]
 fn a_panic_of_the_coordinator_stops_the_hot_threads() {
     let ended: &'static AtomicUsize = forever(AtomicUsize::new(0));

@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use core::mem;
 use core::panic::AssertUnwindSafe;
 use std::boxed::Box;
 use std::string::ToString;
@@ -60,7 +61,12 @@ impl Course {
         let error = match outcome {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error),
-            Err(panic) => Some(text_of(&*panic).into()),
+            Err(panic) => {
+                let text = text_of(&*panic);
+                // To drop it may panic again, and then nobody would know that the thread has ended.
+                mem::forget(panic);
+                Some(text.into())
+            }
         };
         // Before any other is told to stop, so that this one is named.
         self.ended.lock().get_or_insert(thread);
