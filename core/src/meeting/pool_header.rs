@@ -117,8 +117,9 @@ impl<A: Arena> PoolHeader<A> {
         aver_whole(self);
         let block = self.arena.alloc_tracts(size, self.id)?;
         let (grain, base) = (self.arena.grain(), self.arena.range().base().get());
-        let [first, end] = [block.range().base(), Addr::new(block.range().limit().get() + grain - 1)]
-            .map(|addr| u32::try_from((addr.get() - base) / grain).unwrap_or(u32::MAX));
+        let [first, end] = [block.range().base(), block.range().limit()].map(|addr| addr.get() - base);
+        let [first, end] =
+            [first / grain, end.div_ceil(grain)].map(|index| u32::try_from(index).unwrap_or(u32::MAX));
         self.lowest.fetch_min(first, Ordering::Relaxed);
         self.highest.fetch_max(end, Ordering::Relaxed);
         self.take_over(block, size);
