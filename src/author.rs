@@ -25,9 +25,9 @@ pub use tripoint_arena_vm::{Native, PageSizes, Platform, PlatformError, Portable
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Busy,
-    Fill, FramePool, INLINE_SIZE_MAX, Lock, ManualClass, OwnedLock, Parking, PoolHeader, PoolId, PoolLock,
-    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written,
-    ensure, line,
+    Fill, FramePool, INLINE_SIZE_MAX, Lock, ManualClass, OwnedLock, PART_ALIGN, PART_SIZE_MAX, Parking,
+    PoolHeader, PoolId, PoolLock, RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning,
+    SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{FreedBlocks, GRANULE, Land, Null, StackBuffer, WaitingUnits};

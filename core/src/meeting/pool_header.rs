@@ -116,10 +116,11 @@ impl<A: Arena> PoolHeader<A> {
     pub fn extend(&self, size: usize) -> Result<Block> {
         aver_whole(self);
         let block = self.arena.alloc_tracts(size, self.id)?;
-        let (grain, base) = (self.arena.grain(), self.arena.range().base().get());
-        let [first, end] = [block.range().base(), block.range().limit()].map(|addr| addr.get() - base);
-        let [first, end] =
-            [first / grain, end.div_ceil(grain)].map(|index| u32::try_from(index).unwrap_or(u32::MAX));
+        let (grain_shift, base) = (self.arena.grain().trailing_zeros(), self.arena.range().base().get());
+        let [first, last] = [block.range().base().get(), block.range().limit().get().saturating_sub(1)]
+            .map(|addr| addr.saturating_sub(base).checked_shr(grain_shift).unwrap_or(0))
+            .map(|index| u32::try_from(index).unwrap_or(u32::MAX));
+        let end = last.saturating_add(1);
         self.lowest.fetch_min(first, Ordering::Relaxed);
         self.highest.fetch_max(end, Ordering::Relaxed);
         self.take_over(block, size);

@@ -323,7 +323,7 @@ impl FreeList {
     }
 
     /// Two sorted lists in one, with the damage met in either. They have at most `most` units; if more follow, they lead in a
-    /// circle.
+    /// circle (design/hardening.md `.req.ends`).
     fn merge(mut self, mut other: Self, most: usize) -> Self {
         let mut merged: Option<Chain> = None;
         while let (Some(one), Some(two)) = (self.first, other.first) {
