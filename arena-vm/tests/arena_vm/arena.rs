@@ -293,10 +293,10 @@ fn what_is_decommitted_and_committed_again_is_kept_up_to_a_bound() {
         core::array::from_fn::<_, 8, _>(|_| round())
     };
     on_each_failing(|failing, _| {
-        // 16 MiB: returned once, and then kept.
+        // 16 MiB: returned once, and then kept, with what was committed ahead.
         let rounds = calls_of_rounds(failing, 256);
         assert!(rounds[0].1 <= FLOOR, "{rounds:?}");
-        assert_eq!(rounds[7], (0, 256 * GRAIN), "{rounds:?}");
+        assert!(rounds[7].0 == 0 && (256..=320).contains(&(rounds[7].1 / GRAIN)), "{rounds:?}");
         // 64 MiB are more than is kept.
         let rounds = calls_of_rounds(failing, 1024);
         assert!(rounds[7].0 > 0 && rounds[7].1 <= FLOOR + (32 << 20), "{rounds:?}");
