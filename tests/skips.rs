@@ -57,6 +57,20 @@ fn what_is_not_allowed_fails_and_is_named() {
     assert!(String::from_utf8(output.stdout).unwrap().ends_with("2 skipped, 1 of them not allowed\n"));
 }
 
+/// A log that cannot be read is no log without skips, and two logs stay two if the first ends within a line.
+#[test]
+fn every_log_is_read_to_its_end() {
+    let folder = Folder::new("logs", "tripoint-x/suite::*  why\n");
+    let missing = Command::new(folder.0.join("skips")).arg(folder.0.join("no log")).output().unwrap();
+    assert!(!missing.status.success() && missing.stdout.is_empty(), "{missing:?}");
+    let logs = ["first", "second"].map(|name| folder.0.join(name));
+    std::fs::write(&logs[0], "skipped: tripoint-y/suite::one: not allowed, and no end of line").unwrap();
+    std::fs::write(&logs[1], "skipped: tripoint-x/suite::two: allowed\n").unwrap();
+    let both = Command::new(folder.0.join("skips")).args(&logs).output().unwrap();
+    assert_eq!(both.status.code(), Some(1), "{both:?}");
+    assert!(String::from_utf8(both.stdout).unwrap().ends_with("2 skipped, 1 of them not allowed\n"));
+}
+
 /// A pattern without a reason is one that no one can take away again.
 #[test]
 fn the_list_has_a_reason_for_each_name() {
