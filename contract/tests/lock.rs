@@ -175,7 +175,7 @@ fn what_others_have_in_the_range_of_an_arena_is_locked() {
         // SAFETY: new addresses, where nothing is.
         assert_eq!(unsafe { libc::mmap(place, PAGE, access, flags, -1, 0) }, place);
         if !lock_memory(&[&arena]).is_whole() {
-            eprintln!("SKIPPED: not everything may be locked here");
+            tripoint_oracle::skipped!("not everything may be locked here");
             return;
         }
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
