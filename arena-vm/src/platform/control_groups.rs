@@ -20,7 +20,15 @@ pub(super) fn memory_limit(root: &str) -> Option<usize> {
     let open =
         |name: &str| KernelFile::open(Path::<ROOM>::of_bytes(root.bytes().chain(name.bytes())).as_c_str());
     let mut text = [0; ROOM];
-    let groups = MemoryGroups::new(open("/proc/self/cgroup")?.read_all(&mut text)?);
+    let mut rest = &mut text[..];
+    // With the first version the process is in a dozen groups, whose names together may be longer than there is room.
+    open("/proc/self/cgroup")?.each_line::<ROOM>(&mut |line| {
+        if MemoryGroups::names_one(line) {
+            keep_line(&mut rest, line);
+        }
+    });
+    let unused = rest.len();
+    let groups = MemoryGroups::new(&text[..ROOM - unused]);
     let mut least = None;
     open("/proc/self/mountinfo")?.each_line::<LINE>(&mut |mount| {
         for directory in groups.directories(mount) {
@@ -31,6 +39,17 @@ pub(super) fn memory_limit(root: &str) -> Option<usize> {
         }
     });
     least
+}
+
+/// Copies a line to the beginning of the room, which then is what is left behind it; nothing if it does not fit.
+fn keep_line(room: &mut &mut [u8], line: &[u8]) {
+    if line.len() >= room.len() {
+        return;
+    }
+    let (kept, rest) = core::mem::take(room).split_at_mut(line.len() + 1);
+    kept[..line.len()].copy_from_slice(line);
+    kept[line.len()] = b'\n';
+    *room = rest;
 }
 
 #[cfg(test)]
@@ -92,6 +111,22 @@ mod tests {
         let above = ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
         assert_eq!(Root::new("first", &[group, V1, own, above]).limit(), Some(7000));
         assert_eq!(Root::new("unlimited", &[group, V1, above]).limit(), None);
+    }
+
+    /// As in a container within a container: a group of each kind, all with long names.
+    #[test]
+    fn the_group_of_memory_is_found_behind_many_others() {
+        let path =
+            format!("kubepods.slice/{}/docker/{}", "burstable-pod".repeat(18), "0123456789abcdef".repeat(4));
+        let others: String = (2..16).rev().map(|number| format!("{number}:kind{number}:/{path}\n")).collect();
+        assert!(others.len() > 4096, "{}", others.len());
+        let files: [(String, String); 3] = [
+            ("proc/self/cgroup".into(), format!("{others}1:memory:/{path}\n0::/{path}\n")),
+            (V1.0.into(), V1.1.into()),
+            (format!("sys/fs/cgroup/memory/{path}/memory.limit_in_bytes"), "9000\n".into()),
+        ];
+        let files = files.each_ref().map(|(name, text)| (name.as_str(), text.as_str()));
+        assert_eq!(Root::new("behind", &files).limit(), Some(9000));
     }
 
     /// Deep groups have long names, and mounts of other kinds have longer lines than are read.

@@ -22,17 +22,6 @@ impl KernelFile {
         usize::try_from(length).ok().and_then(|length| buffer.get(..length))
     }
 
-    /// Reads what comes until the end, or as much as fits; `None` if that fails.
-    pub(super) fn read_all<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let mut length = 0;
-        loop {
-            match self.read(&mut buffer[length..])?.len() {
-                0 => return Some(&buffer[..length]),
-                more => length += more,
-            }
-        }
-    }
-
     /// Passes each line, without its end and cut off after `MOST` bytes. Returns false if the file cannot be read.
     pub(super) fn each_line<const MOST: usize>(&self, visit: &mut dyn FnMut(&[u8])) -> bool {
         let (mut line, mut buffer) = (Line::<MOST>::new(), [0; 4096]);
@@ -164,14 +153,5 @@ mod tests {
             line.push(byte, &mut |text| found.push(text.to_vec()));
         }
         assert_eq!(found, [&b"four"[..], b"", b"long"]);
-    }
-
-    #[test]
-    fn a_file_is_read_to_its_end_or_as_far_as_there_is_room() {
-        let read =
-            |room: &mut [u8]| KernelFile::open(c"/proc/self/comm").unwrap().read_all(room).unwrap().len();
-        let all = read(&mut [0; 64]);
-        assert!(all > 2 && all < 64);
-        assert_eq!(read(&mut [0; 2]), 2);
     }
 }

@@ -49,6 +49,12 @@ impl<'t> MemoryGroups<'t> {
         Self(text)
     }
 
+    /// Whether a line of that text is about memory; the others need not be passed.
+    #[must_use]
+    pub fn names_one(line: &[u8]) -> bool {
+        [GroupVersion::V1, GroupVersion::V2].iter().any(|version| version.group_in(line).is_some())
+    }
+
     /// The directories in which a mount shows the group of the process and those above it, the lowest first; none if
     /// `line` of `/proc/self/mountinfo` is about anything else.
     pub fn directories<'l>(self, line: &'l [u8]) -> impl Iterator<Item = GroupDirectory<'l>>
@@ -172,6 +178,8 @@ mod tests {
         assert_eq!(found(groups, SECOND), ["V2 /sys/fs/cgroup/b", "V2 /sys/fs/cgroup/"]);
         assert_eq!(found("4:memory:/a", SECOND), Vec::<String>::new());
         assert_eq!(found("0::/a", FIRST), Vec::<String>::new());
+        let named: Vec<_> = groups.lines().map(|line| MemoryGroups::names_one(line.as_bytes())).collect();
+        assert_eq!(named, [false, true, false, true]);
     }
 
     /// A container sees the mount from its own group on, with or without a name space for groups.
