@@ -136,7 +136,10 @@ impl Error {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::Memory => "free memory in the system, or lower what the process locks and commits",
-            Self::Limit => "free objects, or create a larger arena",
+            Self::Limit => {
+                "free objects, or create a larger arena; under a limit of addresses (ulimit -v) raise that first, because an \
+                 arena gets no more than it allows"
+            }
             Self::CommitLimit => "free objects, or raise the arena's commit limit",
             Self::Resource => {
                 "let the process use it (check its limits and its system call filters), or do not ask for it"
