@@ -40,7 +40,7 @@ impl<P: Platform> ArenaVm<P> {
     /// Commits `count` grains as [`grow_popped`](Self::grow_popped) does, or a step if that is more and takes nothing
     /// from what is spare. Returns the index of the first, and how many there are.
     fn grow_ahead(&self, count: u32) -> Result<(u32, u32)> {
-        let step = self.step();
+        let step = self.step(count);
         if step > count
             && !self.is_frozen()
             && let Some(index) = self.grow_into_room(step)
@@ -51,12 +51,15 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     /// The number of grains that a growth commits if it needs fewer ([design/arena-vm.md `.grow.step`](crate::design::arena_vm)).
-    fn step(&self) -> u32 {
+    fn step(&self, count: u32) -> u32 {
         match self.options.prefault {
             Prefault::Ahead(size) => self.grains_covering(size),
             _ => {
                 let share = self.budget.committed() / 100 * usize::from(self.options.step_percent());
-                u32::try_from(self.ahead(share) / self.regions.grain.get()).unwrap_or(u32::MAX)
+                // With what is spare already it stays within the share, and equal requests leave no rest that serves none.
+                let ahead = self.ahead(share.saturating_sub(self.spare_size()));
+                let step = u32::try_from(ahead / self.regions.grain.get()).unwrap_or(u32::MAX);
+                step - step.checked_rem(count).unwrap_or(0)
             }
         }
     }

@@ -72,6 +72,35 @@ fn all_of_the_limit_and_of_the_addresses_can_be_used() {
     });
 }
 
+/// Requests of more than half a step leave no rest of each that serves no other: neither of one size, nor of several.
+#[test]
+fn large_requests_leave_no_holes_in_what_is_committed() {
+    on_each_failing(|failing, _| {
+        for sizes in [&[9][..], &[17], &[7, 9, 13], &[3, 11]] {
+            let count_of = |spare_share| {
+                let arena = ArenaVm::create_on(failing, ArenaVmOptions { spare_share, ..options() }).unwrap();
+                let pool = arena.register().unwrap();
+                let mut taken = 0;
+                for size in sizes.iter().cycle() {
+                    if arena.alloc_tracts(size * GRAIN, pool).is_err() {
+                        return taken;
+                    }
+                    taken += size;
+                    let now = arena.sizes();
+                    assert!(
+                        now.spare * 100 <= now.committed * usize::from(spare_share),
+                        "{sizes:?}, {now:?}"
+                    );
+                }
+                taken
+            };
+            let (taken, exact) = (count_of(25), count_of(0));
+            assert!(taken * 10 >= exact * 8, "{sizes:?}: {taken} of {exact}");
+            assert!(sizes.len() > 1 || taken == exact, "{sizes:?}: {taken} of {exact}");
+        }
+    });
+}
+
 /// A large request finds the room that was committed ahead of need.
 #[test]
 fn a_request_near_the_limit_gets_what_was_committed_ahead() {
