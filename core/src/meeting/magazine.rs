@@ -156,7 +156,7 @@ mod tests {
     fn no_object_is_in_a_magazine_twice_if_a_replacement_unwinds() {
         let mut magazine = Magazine::up_to(4);
         magazine.extend((1..5).map(|number| at(number * 16)));
-        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let unwound = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
             magazine.replace_each(|object| match object.addr().get() {
                 16 => None,
                 64 => panic!("the test's"),
