@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 use proptest::prelude::*;
 
 use tripoint::{
-    Addr, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, Mfs, MfsOptions, PoolClass, Store, UnitLayout,
-    Use, walk,
+    Addr, AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, Mfs, MfsOptions, PoolClass,
+    Store, UnitLayout, Use, walk,
 };
 
 const GRAIN: usize = 64 << 10;
@@ -66,6 +66,31 @@ fn small_pools_share_grains_and_large_ones_do_not() {
     drop(pools);
     let sizes = arena.sizes();
     assert_eq!(sizes.committed, sizes.spare + sizes.own, "all is returned: {sizes:?}");
+}
+
+/// An allocation point gets tracts, whatever the pool began with: its buffer would be filled again and again with few units.
+#[test]
+fn a_pool_with_a_point_is_not_small() {
+    let layout = Layout::new::<[u64; 4]>();
+    let [arena, frozen] = [arena(), arena()];
+    let pools = [&arena, &arena, &frozen].map(|arena| pool(arena, 32, 8, GRAIN));
+    for pool in &pools[1..] {
+        let object = pool.alloc(layout).unwrap();
+        // SAFETY: allocated just now, freed once.
+        unsafe { pool.free(object, layout) };
+    }
+    let begun = pools[1].sizes().total;
+    let mut points = pools.each_ref().map(|pool| AllocationPoint::create(pool).unwrap());
+    frozen.freeze();
+    for point in &mut points {
+        for round in 0..100_u64 {
+            drop(point.boxed([round; 4]).unwrap());
+        }
+    }
+    assert_eq!(pools[0].sizes().total, GRAIN);
+    // What the pool began with comes first.
+    assert_eq!(pools[1].sizes().total, if begun < GRAIN { begun + GRAIN } else { begun });
+    assert_eq!(pools[2].sizes().total, begun, "a frozen arena is not asked");
 }
 
 #[derive(Clone, Debug)]

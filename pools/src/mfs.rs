@@ -193,31 +193,54 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
             return take(&mut units);
         }
         drop(units);
-        self.with_supplied(take)
+        self.with_supplied(false, take)
     }
 
-    /// As [`Mfs::with_free`], with one that another thread returned, or one of a new extent. The units are not locked
-    /// while the arena is asked (design/core.md `.lock.growth`).
+    /// As [`Mfs::with_free`], for a fill: a pool that has only parts of grains gets tracts, before buffers are filled again
+    /// and again with the few units that it has (design/pool-mfs.md `.mfs.small`).
+    #[inline]
+    fn with_room<T>(&self, take: impl FnOnce(&mut FreeUnits) -> Result<T>) -> Result<T> {
+        let mut units = self.units.lock()?;
+        if units.run().size() != 0 || !units.is_empty() && !self.should_outgrow_parts() {
+            return take(&mut units);
+        }
+        drop(units);
+        self.with_supplied(true, take)
+    }
+
+    /// Whether the pool has at most parts of grains, and the arena may give more.
+    fn should_outgrow_parts(&self) -> bool {
+        self.header.total() < self.header.arena().grain() && !self.header.arena().is_frozen()
+    }
+
+    /// As [`Mfs::with_free`], with one that another thread returned, or one of a new extent, which is of tracts for a
+    /// fill. The units are not locked while the arena is asked (design/core.md `.lock.growth`).
     #[cold]
     #[inline(never)]
-    fn with_supplied<T>(&self, take: impl FnOnce(&mut FreeUnits) -> Result<T>) -> Result<T> {
+    fn with_supplied<T>(&self, for_fill: bool, take: impl FnOnce(&mut FreeUnits) -> Result<T>) -> Result<T> {
         let _growing = self.growth.lock()?;
         let mut units = self.units.lock()?;
         self.take_in(&mut units);
         units.list().ensure_sound()?;
-        if units.is_empty() {
+        let is_cramped = for_fill && units.run().size() == 0 && self.should_outgrow_parts();
+        if is_cramped || units.is_empty() {
             drop(units);
-            let extent = self.new_extent()?;
+            let extent = self.new_extent(!for_fill);
             units = self.units.lock()?;
-            units.extend(extent, self.unit.size());
+            match extent {
+                Ok(extent) => units.extend(extent, self.unit.size()),
+                Err(error) if units.is_empty() => return Err(error),
+                Err(_) => {} // what it has serves
+            }
         }
         take(&mut units)
     }
 
-    /// Gets a part of a grain while the pool is small, and otherwise tracts, which it makes a segment
-    /// (design/pool-mfs.md `.mfs.small`).
-    fn new_extent(&self) -> Result<Block> {
-        if self.options.extend_by <= EXTEND_BY
+    /// Gets a part of a grain while the pool is small, unless it is for a fill, and otherwise tracts, which it makes a
+    /// segment (design/pool-mfs.md `.mfs.small`).
+    fn new_extent(&self, may_be_small: bool) -> Result<Block> {
+        if may_be_small
+            && self.options.extend_by <= EXTEND_BY
             && let Some(part) = extend_small(&self.header, self.unit.size(), self.unit.align())
         {
             return Ok(part);
@@ -500,7 +523,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     /// (design/pool-mfs.md `.mfs.order`, `.mfs.neighbours`, `.req.points`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
         let unit = self.fill_unit(layout).ok_or(UNSERVED)?;
-        self.with_free(|units| self.take_fill(units, unit)).map(Fill::from)
+        self.with_room(|units| self.take_fill(units, unit)).map(Fill::from)
     }
 
     /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
@@ -515,7 +538,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
                 return Ok(block.into());
             }
         }
-        self.with_free(|units| {
+        self.with_room(|units| {
             let block = self.take_fill(units, unit)?;
             let wanted = batch.saturating_sub(block.size()) / self.unit.size();
             // Damage that is met here is met again by the next fill.
@@ -646,7 +669,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for Mfs<A, U, L> {
         let found = self.take_unit(&mut *self.units.lock()?)?;
         match found {
             Some(object) => Ok(object),
-            None => self.with_supplied(|units| self.take_unit(units)?.ok_or(Error::Limit)),
+            None => self.with_supplied(false, |units| self.take_unit(units)?.ok_or(Error::Limit)),
         }
     }
 
