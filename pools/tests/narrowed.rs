@@ -8,7 +8,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use common::classes::{in_every_class, in_every_debug_pool};
-use common::{arena, classes, layout, memory};
+use common::{SEAL, arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Check, CheckLevel, ManualPool, Store};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
@@ -21,7 +21,7 @@ fn narrowed(object: NonNull<u8>, layout: Layout) -> NonNull<u8> {
     NonNull::from(unsafe { &mut *object.as_ptr() })
 }
 
-const LAYOUTS: [Layout; 4] = [layout(1, 1), layout(16, 8), layout(40, 8), layout(96, 8)];
+const LAYOUTS: [Layout; 4] = [layout(1, 1), layout(16, 8), layout(40, 8), layout(96 - SEAL, 8)];
 
 /// Allocates and frees twice; the second time it reuses what was freed the first
 /// time.

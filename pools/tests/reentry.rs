@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::Mutex;
 
-use common::{GRAIN, Oracle, TestArena, arena, classes, layout, memory};
+use common::{GRAIN, Oracle, SEAL, TestArena, arena, classes, layout, memory};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
     Arena, Block, Check, CheckLevel, Error, Event, EventHook, ManualPool, Owned, PoolBox, PoolClass,
@@ -14,7 +14,7 @@ use tripoint_core::{
 use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot, Tlsf, TlsfOptions};
 
 /// The largest object that all classes here serve.
-const LAYOUT: core::alloc::Layout = layout(96, 8);
+const LAYOUT: core::alloc::Layout = layout(96 - SEAL, 8);
 
 /// A call of a pool, erased, with an object and the end of a fill.
 type Call = fn(*mut (), NonNull<u8>, Block);
