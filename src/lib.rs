@@ -146,7 +146,8 @@ pub use tripoint_pools::{
 // Allocation points and frames.
 #[doc(inline)]
 pub use tripoint_ap::{
-    AllocationPoint, Batch, BufferMode, CommitFailed, Frame, FrameBox, Reservation, Scope, Snapshot, Tripper,
+    AllocationPoint, Batch, BufferMode, CommitFailed, Frame, FrameBox, Readiness, Reservation, Scope,
+    Snapshot, Tripper,
 };
 #[doc(inline)]
 pub use tripoint_core::{Control, ControlPair, Stop};

@@ -224,7 +224,7 @@ fn scripts_say_what_they_do_wherever_they_are_started() {
             continue;
         }
         let source = std::fs::read_to_string(&script).unwrap();
-        let first = source.lines().nth(1).unwrap().trim_start_matches("# ");
+        let first = source.lines().nth(1).unwrap().trim_start_matches(['#', ' ', '"']);
         let program = Path::new(".").join(script.file_name().unwrap());
         let output = Command::new(program).arg("--help").current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{}: {output:?}", script.display());

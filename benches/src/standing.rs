@@ -34,7 +34,7 @@ pub struct Standing {
     pub nanoseconds: Spread,
     /// Its time as a multiple of the first contender's in the same round.
     pub ratio: Spread,
-    /// The first contender's time as a part of its own, both without what [`NULL`] took in that round;
+    /// The first contender's time as a part of its own, both without what [`NULL`](crate::compare::NULL) took in that round;
     /// none if there is no such contender, or if it is not the quicker of the two.
     pub net: Option<f64>,
 }
