@@ -24,7 +24,8 @@ fn grains_are_committed_by_steps_that_grow() {
             for count in 1..=GRAINS {
                 arena.alloc_tracts(GRAIN, pool).unwrap();
                 let sizes = arena.sizes();
-                assert!(sizes.spare * 100 <= sizes.committed * usize::from(spare_share), "{sizes:?}");
+                let share = u64::from(spare_share);
+                assert!(sizes.spare as u64 * 100 <= sizes.committed as u64 * share, "{sizes:?}");
                 assert_eq!(sizes.committed, sizes.own + sizes.spare + count * GRAIN);
             }
             assert_books(&arena, GRAINS * GRAIN);
