@@ -446,7 +446,7 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
         Err(PlatformError { call: "reserve_with_room", code: 0, addr: 0, size, limit: None })
     }
 
-    /// Reserves the `more` bytes that follow a reservation, whole pages and not none, unless something is there. They
+    /// Reserves the `more` bytes that follow a reservation, one or more whole pages, unless something is there. They
     /// are part of the reservation from here on, with its provenance. The default refuses.
     ///
     /// # Errors

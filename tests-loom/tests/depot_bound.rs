@@ -1,4 +1,4 @@
-//! What a depot counts while caches hand batches to it and take them: it keeps no more than it may, and what
+//! What a depot counts while caches hand batches to it and take them: that it stays within its bound, and what
 //! it counts is what it keeps (design/cache.md `.depot`). The stack of batches has its own model (`depot.rs`).
 //!
 //! Bound: two preemptions.

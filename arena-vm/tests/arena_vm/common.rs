@@ -92,7 +92,7 @@ impl<P: Platform> Audited<P> {
     /// Checks the duties of the trait, and returns the pages of the range.
     fn pages(&self, base: NonNull<u8>, size: usize) -> impl Iterator<Item = usize> + Clone + use<P> {
         let (base, page) = (base.addr().get(), self.page_size());
-        assert!(size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page), "whole pages, not none");
+        assert!(size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page), "one or more whole pages");
         let inside = |(&start, &(length, _)): (&usize, &(usize, usize))| {
             start <= base && base + size <= start + length
         };
@@ -356,7 +356,7 @@ unsafe impl<P: Platform> Platform for Audited<P> {
     }
 
     unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
-        assert!(more > 0 && more.is_multiple_of(self.page_size()), "whole pages, not none");
+        assert!(more > 0 && more.is_multiple_of(self.page_size()), "one or more whole pages");
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
         unsafe { self.inner.extend(base, size, more) }?;
         let before = core::mem::replace(

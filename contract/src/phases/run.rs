@@ -63,12 +63,12 @@ impl Course {
             Ok(Err(error)) => Some(error),
             Err(panic) => {
                 let text = text_of(&*panic);
-                // To drop it may panic again, and then nobody would know that the thread has ended.
+                // To drop it may panic again, and then no thread would learn that this one has ended.
                 mem::forget(panic);
                 Some(text.into())
             }
         };
-        // Before any other is told to stop, so that this one is named.
+        // Before the others are stopped, so that this one is named.
         self.ended.lock().get_or_insert(thread);
         if let Some(error) = error {
             self.failed.lock().get_or_insert((thread, error));
