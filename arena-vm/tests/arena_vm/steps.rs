@@ -89,7 +89,7 @@ fn large_requests_leave_no_holes_in_what_is_committed() {
                     taken += size;
                     let now = arena.sizes();
                     assert!(
-                        now.spare * 100 <= now.committed * usize::from(spare_share),
+                        now.spare as u64 * 100 <= now.committed as u64 * u64::from(spare_share),
                         "{sizes:?}, {now:?}"
                     );
                 }
