@@ -92,7 +92,10 @@ impl<P: Platform> Audited<P> {
     /// Checks the duties of the trait, and returns the pages of the range.
     fn pages(&self, base: NonNull<u8>, size: usize) -> impl Iterator<Item = usize> + Clone + use<P> {
         let (base, page) = (base.addr().get(), self.page_size());
-        assert!(size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page), "one or more whole pages");
+        assert!(
+            size > 0 && size.is_multiple_of(page) && base.is_multiple_of(page),
+            "one or more whole pages"
+        );
         let inside = |(&start, &(length, _)): (&usize, &(usize, usize))| {
             start <= base && base + size <= start + length
         };
