@@ -3,6 +3,9 @@
 #[doc = include_str!("../design/verification.md")]
 pub mod verification {}
 
+#[doc = include_str!("../design/figures.md")]
+pub mod figures {}
+
 #[doc = include_str!("../design/mutants.md")]
 pub mod mutants {}
 
