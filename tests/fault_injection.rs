@@ -307,7 +307,7 @@ fn survives(script: fn(&mut Run<'_>), options: ArenaVmOptions, nth: u32, lasting
     };
     assert!(refusals.iter().all(typed), "{refusals:?}");
     if !lasting {
-        // If any memory of a descriptor had been lost, control memory would
+        // If any memory of a descriptor had been lost, descriptor memory would
         // grow.
         assert_eq!(run_script(&arena, script, &recover), []);
         let control = arena.sizes().own;

@@ -15,7 +15,7 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
 }
 
-/// Blocks for control memory, freed when the test ends.
+/// Blocks for descriptor memory, freed when the test ends.
 #[derive(Default)]
 struct Supplies(Vec<Box<[MaybeUninit<u8>]>>);
 
@@ -84,7 +84,7 @@ proptest! {
                     if memory.is_none() {
                         let need = DescriptorMemory::size(layout(size)).unwrap();
                         let block = supplies.block(0, need + 63);
-                        // SAFETY: the block is the control memory's alone.
+                        // SAFETY: the block is the descriptor memory's alone.
                         unsafe { control.supply(block) };
                         memory = control.alloc(layout(size)).unwrap();
                     }
@@ -102,7 +102,7 @@ proptest! {
                 Step::Supply(offset, size) => {
                     let before = control.supplied();
                     let block = supplies.block(offset, size);
-                    // SAFETY: the block is the control memory's alone.
+                    // SAFETY: the block is the descriptor memory's alone.
                     unsafe { control.supply(block) };
                     let supplied = control.supplied() - before;
                     prop_assert!(supplied <= size && supplied + 126 >= size && supplied.is_multiple_of(64));
@@ -120,7 +120,7 @@ proptest! {
 fn freed_memory_serves_its_size_again() {
     let mut supplies = Supplies::default();
     let mut control = DescriptorMemory::new();
-    // SAFETY: the block is the control memory's alone.
+    // SAFETY: the block is the descriptor memory's alone.
     unsafe { control.supply(supplies.block(0, 192 * 4 + 63)) };
     let all: Vec<_> = (0..4).map(|_| control.alloc(layout(192)).unwrap().unwrap()).collect();
     assert_eq!(control.alloc(layout(192)), Ok(None));
@@ -149,7 +149,7 @@ fn layouts_it_does_not_keep_are_refused() {
 fn checks_find_damaged_free_lists() {
     let mut supplies = Supplies::default();
     let mut control = DescriptorMemory::new();
-    // SAFETY: the block is the control memory's alone.
+    // SAFETY: the block is the descriptor memory's alone.
     unsafe { control.supply(supplies.block(0, 512)) };
     let pair = [(); 2].map(|()| control.alloc(layout(64)).unwrap().unwrap());
     for descriptor in pair {
@@ -162,7 +162,7 @@ fn checks_find_damaged_free_lists() {
     // SAFETY: one byte further is still inside the descriptor.
     let astray = unsafe { pair[0].add(1) };
     for damage in [Some(pair[1]), None, Some(astray)] {
-        // SAFETY: free memory of the control memory, which is not in use here.
+        // SAFETY: free memory of the descriptor memory, which is not in use here.
         unsafe { link.write(damage) };
         assert!(control.check(CheckLevel::Deep).is_err(), "{damage:?}");
         assert!(control.check(CheckLevel::Shallow).is_ok());
@@ -173,7 +173,7 @@ fn checks_find_damaged_free_lists() {
 fn describes_its_memory() {
     let mut supplies = Supplies::default();
     let mut control = DescriptorMemory::new();
-    // SAFETY: the block is the control memory's alone.
+    // SAFETY: the block is the descriptor memory's alone.
     unsafe { control.supply(supplies.block(0, 512 + 63)) };
     control.alloc(layout(100)).unwrap().unwrap();
     let mut text = String::new();

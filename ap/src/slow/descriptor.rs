@@ -59,7 +59,7 @@ impl<K: BufferClass> Deref for PoolBuffer<K> {
     }
 }
 
-/// A descriptor in control memory, with a slow part `S`. The shared part comes first, so
+/// A descriptor in descriptor memory, with a slow part `S`. The shared part comes first, so
 /// that a walk of the pool's registry finds it whatever `S` is.
 #[repr(C)]
 pub(crate) struct Descriptor<K: BufferClass, S> {
@@ -104,7 +104,7 @@ impl<K: BufferClass, S> Descriptor<K, S> {
         // SAFETY: only descriptors of buffers of this class are in the registry of a pool.
         unsafe { registry_of(header).set_operations(operations) };
         // SAFETY: the node is the descriptor's first field, is initialised and is in no list.
-        // It stays in place, because control memory is freed only when the pool's header is
+        // It stays in place, because descriptor memory is freed only when the pool's header is
         // dropped.
         unsafe { registry_of(header).push(descriptor.cast()) };
         Ok(descriptor)

@@ -1,4 +1,4 @@
-//! Tracts, control memory and pools that come and go, while another thread looks
+//! Tracts, descriptor memory and pools that come and go, while another thread looks
 //! them up.
 
 use core::alloc::Layout;

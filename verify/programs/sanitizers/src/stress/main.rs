@@ -27,7 +27,7 @@ const SCENES: [(&str, Scene); 6] = [
     ("commits against flips", flips::race),
     ("units that go home", units::race),
     ("caches, tripped", caches::race),
-    ("tracts, control memory, pools", arena::race),
+    ("tracts, descriptor memory, pools", arena::race),
     ("phases, checks, violation rings", contract::race),
 ];
 
