@@ -191,7 +191,8 @@ impl Coordinator {
             if last {
                 break;
             }
-            if self.records_done.load(Ordering::Acquire) {
+            // A hot thread that goes on without the warm-up may end at any time: that is no failure of the warm-up.
+            if self.records_done.load(Ordering::Acquire) && !self.given_up.load(Ordering::Relaxed) {
                 unlocked.get_or_insert_with(|| lock_memory(arenas));
                 progress = warmup.step(now);
             }

@@ -8,11 +8,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
 use tripoint::contract::{PoolEvents, ViolationClass};
+use tripoint::events::EventHook;
 use tripoint::telemetry::{
     ArenaHook, Attached, Confidence, Groups, Interval, Mean, SampledObject, SampledStore, Sampling,
     Telemetry, Threads, Window,
 };
-use tripoint::{EventHook, PoolClass, Store};
+use tripoint::{PoolClass, Store};
 
 use crate::failure::Failure;
 use crate::options::TelemetryOptions;

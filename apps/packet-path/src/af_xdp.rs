@@ -4,7 +4,8 @@ use core::ptr::NonNull;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use tripoint::{ArenaVm, PacketBox, PacketCache, PacketPool, PacketRing};
+use tripoint::ArenaVm;
+use tripoint::packets::{PacketBox, PacketCache, PacketPool, PacketRing};
 use xdpilone::{DeviceQueue, Errno, IfInfo, RingRx, Socket, SocketConfig, Umem, UmemConfig};
 
 use crate::frame::payload;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::net::if_::if_nametoindex;
-use tripoint::{PacketBox, PacketCache};
+use tripoint::packets::{PacketBox, PacketCache};
 
 use crate::af_xdp::{FRAME_BYTES, FramePool, RING_ENTRIES};
 use crate::frame::payload;

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd};
 use io_uring::{IoUring, cqueue, opcode};
-use tripoint::{PacketBox, PacketCache, PacketRing};
+use tripoint::packets::{PacketBox, PacketCache, PacketRing};
 
 use crate::af_xdp::{FRAME_BYTES, FramePool, RING_ENTRIES};
 use crate::recvmmsg::grow;

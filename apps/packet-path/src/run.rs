@@ -3,7 +3,8 @@
 use std::io::{self, ErrorKind, Write};
 
 use rtrb::{Consumer, Producer, RingBuffer};
-use tripoint::{ArenaVm, PacketPoolOptions};
+use tripoint::ArenaVm;
+use tripoint::packets::PacketPoolOptions;
 
 use crate::af_xdp::FramePool;
 use crate::cli::{Options, Receiver};
