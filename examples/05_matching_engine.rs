@@ -9,9 +9,7 @@
 //!   bids[price] ─► queue: first ─► order ─► order ─► last        by_id[id] ─► order
 //! ```
 
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mfs, MfsCache, MfsOptions, PoolBox, UnitOf};
-
-type Orders<'arena> = MfsCache<'arena, &'arena ArenaVm, UnitOf<Order>>;
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Error, Mfs, MfsOptions, UnitBox, UnitCache, UnitOf};
 
 /// Prices are ticks below this.
 const PRICES: usize = 1_024;
@@ -50,8 +48,8 @@ struct Queue {
 }
 
 struct Book<'cache> {
-    cache: &'cache Orders<'cache>,
-    by_id: Vec<Option<PoolBox<'cache, Order, Orders<'cache>>>>,
+    cache: &'cache UnitCache<'cache, Order>,
+    by_id: Vec<Option<UnitBox<'cache, Order>>>,
     /// For each side, by rank.
     queues: [Vec<Queue>; 2],
     /// For each side, a rank above which its queues are empty.
@@ -60,7 +58,7 @@ struct Book<'cache> {
 }
 
 impl<'cache> Book<'cache> {
-    fn new(cache: &'cache Orders<'cache>) -> Self {
+    fn new(cache: &'cache UnitCache<'cache, Order>) -> Self {
         let queues = [(); 2].map(|()| vec![Queue::default(); PRICES]);
         Self { cache, by_id: (0..IDS).map(|_| None).collect(), queues, best: [0; 2], traded: 0 }
     }

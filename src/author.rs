@@ -14,6 +14,9 @@
 //!
 //! The example `10_own_pool_class` is a complete class.
 
+#[cfg(all(feature = "adaptors", feature = "vm"))]
+#[doc(inline)]
+pub use tripoint_adaptors::CachedGlobalPool;
 #[doc(inline)]
 pub use tripoint_ap::{Buffer, PoolBuffer, flip_buffers, for_each_buffer};
 #[cfg(all(feature = "vm", target_os = "linux"))]
@@ -25,9 +28,9 @@ pub use tripoint_arena_vm::{Native, PageSizes, Platform, PlatformError, Portable
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Busy,
-    Fill, FramePool, INLINE_SIZE_MAX, Lock, ManualClass, OwnedLock, PART_ALIGN, PART_SIZE_MAX, Parking,
-    PoolHeader, PoolId, PoolLock, RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning,
-    SymmetricFence, WriteWatch, Written, ensure, line,
+    Counter, Fill, FramePool, INLINE_SIZE_MAX, Lock, LockKind, Magazine, ManualClass, OwnedLock, PART_ALIGN,
+    PART_SIZE_MAX, Parking, PoolHeader, PoolId, PoolLock, RankBuffer, RankSet, Segment, SegmentBuffer,
+    SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
-pub use tripoint_pools::{FreedBlocks, GRANULE, Land, Null, StackBuffer, WaitingUnits};
+pub use tripoint_pools::{CacheClass, FreedBlocks, GRANULE, Land, Null, StackBuffer, Unit, WaitingUnits};

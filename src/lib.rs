@@ -50,8 +50,8 @@
 //! | the same, if the arena should have no tables, or one free should return all that it can | [`Mvff`] | time logarithmic in the free blocks |
 //! | of any size, freed in about the order in which they were allocated | [`Mvt`] | time logarithmic in the free blocks |
 //! | of any size, all of which die together | [`Snc`], with [`Scope`] | allocation points only; a scope ends in constant time within a block |
-//! | packets, whose memory a device reads and writes | [`PacketPool`] | constant time |
-//! | of unknown age, while you look for a bug | [`DebugPool`] around any of the first four | what the class takes, and more |
+//! | packets, whose memory a device reads and writes | [`PacketPool`](packets::PacketPool) | constant time |
+//! | of unknown age, while you look for a bug | [`DebugPool`](debug::DebugPool) around any of the first four | what the class takes, and more |
 //!
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
 //! [`PoolClass`]; those that can free one object implement [`ManualPool`] and [`Store`] too.
@@ -79,13 +79,13 @@
 //! | everything in the program | | [`GlobalPool`], or with a cache for each thread [`cached_global_pool!`] |
 //!
 //! Any thread can make another thread's allocation point take its slow path at the next
-//! allocation: [`Tripper`]. What it does there is up to its [`Control`].
+//! allocation: [`Tripper`]. What it does there is up to its [`Control`](points::Control).
 //!
 //! # Errors, counts, checks
 //!
 //! Every operation that can fail returns an [`Error`]; printed with `{}` it says what to do
 //! next. [`Exhausted`] adds the sizes. [`ArenaCounts`] and [`PoolSizes`] are the counts,
-//! [`EventHook`] observes every slow path, [`Check`] examines a structure, and [`Describe`] prints
+//! [`EventHook`](events::EventHook) observes every slow path, [`Check`] examines a structure, and [`Describe`] prints
 //! one.
 //!
 //! # The rest
@@ -94,6 +94,8 @@
 //! - `gc` (feature `gc`): automatic pools, whose objects are freed when no root leads to them. Begin with its typed
 //!   objects, which need no `unsafe`.
 //! - [`telemetry`]: what a program allocates, estimated from samples, and a record of it for other processes.
+//! - [`points`], [`packets`], [`devices`], [`debug`], [`events`]: more of allocation points; packets; memory of devices
+//!   and on huge pages; finding bugs; observing.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
 //!
@@ -110,7 +112,7 @@
 //! | `interpose-malloc` | | C's `malloc` in the contract, with glibc, for the final binary |
 //! | `telemetry-reader` | | `telemetry::reader`: reads the telemetry of another process, and switches it; on any Unix |
 //! | `usdt` | | `telemetry::Probes`: static probes for bpftrace and other tracers, on Linux, x86-64 and AArch64 |
-//! | `hardening` | | free memory that an overflow cannot turn against its pool |
+//! | `hardening` | | free memory that an overflow cannot turn against its pool; `set_hardening_seed` |
 //! | `poison` | | a pattern in freed memory |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -118,65 +120,45 @@
 // Arenas.
 #[cfg(feature = "vm")]
 #[doc(inline)]
-pub use tripoint_arena_vm::{
-    ArenaVm, ArenaVmOptions, HugePageSize, HugePages, MappedFile, PageReport, Placement, Prefault,
-};
+pub use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Prefault};
 #[doc(inline)]
-pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArenaOptions, NodeSet};
+pub use tripoint_core::{Arena, ArenaCounts, ArenaSizes, ClientArena, ClientArenaOptions};
 
 // Pool classes, with their options.
 #[doc(inline)]
-pub use tripoint_core::{LockKind, Magazine, ManualPool, Owned, PoolClass, PoolSizes, Shared, Store};
+pub use tripoint_core::{ManualPool, Owned, PoolClass, PoolSizes, Shared, Store};
 #[cfg(feature = "hardening")]
 #[doc(inline)]
 pub use tripoint_pools::set_hardening_seed;
 #[doc(inline)]
 pub use tripoint_pools::{
-    DebugOptions, DebugPool, DebugReport, DebugReports, Fault, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
-    MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, Unit, UnitLayout, UnitOf,
+    Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Snc, SncOptions, Tlsf, TlsfOptions, UnitLayout,
+    UnitOf,
 };
 
-// Packets.
+// Allocation points.
 #[doc(inline)]
-pub use tripoint_pools::{
-    PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
-    PacketRegion, PacketRing, PacketRingCounts, Submission,
-};
-
-// Allocation points and frames.
+pub use tripoint_ap::{AllocationPoint, Batch, Reservation, Scope, Tripper};
 #[doc(inline)]
-pub use tripoint_ap::{
-    AllocationPoint, Batch, BufferMode, CommitFailed, Frame, FrameBox, Readiness, Reservation, Scope,
-    Snapshot, Tripper,
-};
-#[doc(inline)]
-pub use tripoint_core::{Control, ControlPair, Stop};
+pub use tripoint_core::BufferKind;
 
 // Boxes and caches.
 #[doc(inline)]
 pub use tripoint_core::{PoolBox, PoolRc};
 #[doc(inline)]
-pub use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot, MfsCache, Returns};
+pub use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Depot, MfsCache, Returns};
 
 // Adaptors.
 #[cfg(all(feature = "adaptors", feature = "vm"))]
 #[doc(inline)]
-pub use tripoint_adaptors::{CachedGlobalPool, cached_global_pool};
+pub use tripoint_adaptors::cached_global_pool;
 #[cfg(feature = "adaptors")]
 #[doc(inline)]
 pub use tripoint_adaptors::{GlobalPool, PoolAllocator};
 
-// Errors, counts, events, checks.
+// Errors and checks.
 #[doc(inline)]
-pub use tripoint_core::{
-    Addr, BufferKind, Check, CheckError, CheckLevel, Collected, Counter, Describe, Error, Event, EventHook,
-    Exhausted, Resource, Result, StepTime, Use, walk,
-};
-
-// Where a violation happened, or a sampled object was allocated.
-#[cfg(any(feature = "contract", feature = "telemetry"))]
-#[doc(inline)]
-pub use tripoint_stack::Site;
+pub use tripoint_core::{Addr, Check, CheckError, CheckLevel, Describe, Error, Exhausted, Resource, Result};
 
 #[cfg(feature = "contract")]
 #[doc(inline)]
@@ -189,6 +171,76 @@ pub use tripoint_telemetry as telemetry;
 #[cfg(feature = "gc")]
 #[doc(inline)]
 pub use tripoint_gc as gc;
+
+/// A cache of units for objects of one type, in an arena of virtual memory: what a thread allocates from.
+#[cfg(feature = "vm")]
+pub type UnitCache<'arena, T> = MfsCache<'arena, &'arena ArenaVm, UnitOf<T>>;
+
+/// A box from a [`UnitCache`]: the type of a field that owns one.
+///
+/// ```
+/// use tripoint::{ArenaVm, ArenaVmOptions, Mfs, MfsOptions, UnitBox, UnitCache, UnitOf};
+///
+/// struct Order { price: u64, next: Option<usize> }
+///
+/// struct Book<'a> {
+///     cache: &'a UnitCache<'a, Order>,
+///     orders: Vec<UnitBox<'a, Order>>,
+/// }
+///
+/// let arena = ArenaVm::create(ArenaVmOptions::default())?;
+/// let pool = Mfs::create(&arena, UnitOf::<Order>::new(), MfsOptions::default())?;
+/// let cache = pool.cache();
+/// let mut book = Book { cache: &cache, orders: Vec::new() };
+/// book.orders.push(book.cache.boxed(Order { price: 61_659, next: None })?);
+/// assert!(book.orders[0].price == 61_659 && book.orders[0].next.is_none());
+/// # Ok::<(), tripoint::Error>(())
+/// ```
+#[cfg(feature = "vm")]
+pub type UnitBox<'cache, T> = PoolBox<'cache, T, UnitCache<'cache, T>>;
+
+/// Pools that find wrong frees, overwritten memory and leaks; walks over objects; places in the source.
+pub mod debug {
+    #[doc(inline)]
+    pub use tripoint_core::{Use, walk};
+    #[doc(inline)]
+    pub use tripoint_pools::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
+    #[cfg(any(feature = "contract", feature = "telemetry"))]
+    #[doc(inline)]
+    pub use tripoint_stack::Site;
+}
+
+/// Memory that a device reads and writes, or that lies where the program says: huge pages, memory nodes, files.
+pub mod devices {
+    #[cfg(feature = "vm")]
+    #[doc(inline)]
+    pub use tripoint_arena_vm::{HugePageSize, HugePages, MappedFile, PageReport, Placement};
+    #[doc(inline)]
+    pub use tripoint_core::NodeSet;
+}
+
+/// What slow paths did, as an arena's hook observes it ([`EventHook`](events::EventHook)).
+pub mod events {
+    #[doc(inline)]
+    pub use tripoint_core::{Collected, Event, EventHook, StepTime};
+}
+
+/// Packets in units of one region, passed between the program and a device.
+pub mod packets {
+    #[doc(inline)]
+    pub use tripoint_pools::{
+        PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
+        PacketRegion, PacketRing, PacketRingCounts, Submission,
+    };
+}
+
+/// More of allocation points: frames, what a trip calls, what is known of a point from outside.
+pub mod points {
+    #[doc(inline)]
+    pub use tripoint_ap::{BufferMode, CommitFailed, Frame, FrameBox, Readiness, Snapshot};
+    #[doc(inline)]
+    pub use tripoint_core::{Control, ControlPair, Stop};
+}
 
 pub mod author;
 pub mod design;

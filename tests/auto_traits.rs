@@ -11,6 +11,7 @@ use core::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::MutexGuard;
 
+use tripoint::author::Counter;
 use tripoint::author::{
     BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, OwnedLock, PoolBuffer, PoolHeader, StackBuffer,
 };
@@ -18,11 +19,13 @@ use tripoint::contract::{
     Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
     Warmup,
 };
+use tripoint::debug::DebugPool;
+use tripoint::packets::{PacketBox, PacketBurst, PacketCache, PacketPool, PacketRegion, PacketRing};
+use tripoint::points::{Control, Frame, FrameBox};
 use tripoint::{
-    AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Control, Counter, DebugPool, Depot,
-    Frame, FrameBox, GlobalPool, Mfs, MfsCache, Mvff, Mvt, Owned, PacketBox, PacketBurst, PacketCache,
-    PacketPool, PacketRegion, PacketRing, PoolAllocator, PoolBox, PoolRc, Reservation, Returns, Scope, Snc,
-    Tlsf, Tripper, UnitOf,
+    AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Depot, GlobalPool, Mfs, MfsCache,
+    Mvff, Mvt, Owned, PoolAllocator, PoolBox, PoolRc, Reservation, Returns, Scope, Snc, Tlsf, Tripper,
+    UnitOf,
 };
 use tripoint_ap::internal::Owner;
 use tripoint_core::internal::{DescriptorMemory, Once, TractTable};

@@ -9,11 +9,13 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
+use tripoint::author::CacheClass;
 use tripoint::author::Native;
+use tripoint::debug::{DebugOptions, DebugPool};
 use tripoint::{
-    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
-    CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
-    MvtOptions, PoolClass, Prefault, Result, Snc, SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Check, CheckLevel,
+    Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, PoolClass, Prefault, Result, Snc,
+    SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
 };
 use tripoint_arena_vm::mock::{Call, Failing};
 

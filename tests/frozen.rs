@@ -5,10 +5,12 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use tripoint::author::CacheClass;
+use tripoint::debug::{DebugOptions, DebugPool};
 use tripoint::{
-    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check,
-    CheckLevel, DebugOptions, DebugPool, Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt,
-    MvtOptions, Prefault, Snc, SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Check, CheckLevel,
+    Error, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Prefault, Snc, SncOptions, Store,
+    Tlsf, TlsfOptions, UnitLayout,
 };
 
 const MIB: usize = 1 << 20;

@@ -5,9 +5,11 @@
 
 use core::cell::{Cell, RefCell};
 
+use tripoint::author::CacheClass;
+use tripoint::events::{Event, EventHook};
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Cache, CacheClass, CacheClasses, CacheDescriptor, Check, CheckLevel, Event,
-    EventHook, Mvff, MvffOptions, PoolBox,
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Check, CheckLevel, Mvff, MvffOptions,
+    PoolBox,
 };
 
 const SIZE: usize = 4096;

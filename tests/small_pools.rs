@@ -6,9 +6,10 @@ use core::ptr::NonNull;
 
 use proptest::prelude::*;
 
+use tripoint::debug::{Use, walk};
 use tripoint::{
     Addr, AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Check, CheckLevel, Mfs, MfsOptions, PoolClass,
-    Store, UnitLayout, Use, walk,
+    Store, UnitLayout,
 };
 
 const GRAIN: usize = 64 << 10;

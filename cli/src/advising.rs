@@ -10,7 +10,8 @@ use std::io;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
-use tripoint::{CacheClass, CacheClasses};
+use tripoint::CacheClasses;
+use tripoint::author::CacheClass;
 
 pub(crate) use self::marks::{Mark, Marks, marks};
 use crate::replaying::{Init, Outline, try_out};

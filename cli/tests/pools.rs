@@ -117,7 +117,7 @@ fn events_that_were_overwritten_are_counted() {
 }
 
 /// An arena that is limited and a pool that is extended before it is used. Returns how much the arena grew while it was used.
-fn grown(hook: &'static dyn tripoint::EventHook, commit_limit: usize, extend: usize) -> Option<u64> {
+fn grown(hook: &'static dyn tripoint::events::EventHook, commit_limit: usize, extend: usize) -> Option<u64> {
     use tripoint::Arena as _;
 
     let options = tripoint::ArenaVmOptions { commit_limit, event_hook: Some(hook), ..Default::default() };

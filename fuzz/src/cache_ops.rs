@@ -1,6 +1,7 @@
 //! Caches by size classes over a pool of class MVFF, against the naive oracle.
 
-use tripoint::{Cache, CacheClass, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
+use tripoint::author::CacheClass;
+use tripoint::{Cache, CacheClasses, CacheDescriptor, Mvff, MvffOptions};
 use tripoint_oracle::{CACHES, Choices, ClassFrontEnd, Layouts, Menu, Scrutiny, Slack, live_with_front_ends};
 
 use crate::manual::{ARENA_SIZE, GRAIN};

@@ -59,43 +59,43 @@ mod graph;
 // Its files name each other from the root of their crate, and their own tests run
 // there.
 #[cfg(not(test))]
-#[path = "../../examples/order_book/decimal.rs"]
+#[path = "../../apps/order-book/src/decimal.rs"]
 #[allow(dead_code)]
 mod decimal;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/event.rs"]
+#[path = "../../apps/order-book/src/event.rs"]
 mod event;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/json.rs"]
+#[path = "../../apps/order-book/src/json.rs"]
 mod json;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/levels.rs"]
+#[path = "../../apps/order-book/src/levels.rs"]
 #[allow(dead_code)]
 mod levels;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/malformed.rs"]
+#[path = "../../apps/order-book/src/malformed.rs"]
 mod malformed;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/record.rs"]
+#[path = "../../apps/order-book/src/record.rs"]
 #[allow(dead_code)]
 mod record;
 #[cfg(not(test))]
-#[path = "../../examples/order_book/wire.rs"]
+#[path = "../../apps/order-book/src/wire.rs"]
 mod wire;
 
 // The same for the framing and the recovery window of the packet path.
 #[cfg(not(test))]
-#[path = "../../examples/packet_path/src/datagram_writer.rs"]
+#[path = "../../apps/packet-path/src/datagram_writer.rs"]
 #[allow(dead_code)]
 mod datagram_writer;
 #[cfg(not(test))]
-#[path = "../../examples/packet_path/src/message.rs"]
+#[path = "../../apps/packet-path/src/message.rs"]
 mod message;
 #[cfg(not(test))]
-#[path = "../../examples/packet_path/src/moldudp64.rs"]
+#[path = "../../apps/packet-path/src/moldudp64.rs"]
 #[allow(dead_code)]
 mod moldudp64;
 #[cfg(not(test))]
-#[path = "../../examples/packet_path/src/window.rs"]
+#[path = "../../apps/packet-path/src/window.rs"]
 #[allow(dead_code)]
 mod window;

@@ -1,6 +1,6 @@
 //! The ways of packets, with a device that lies, against the naive model.
 
-use tripoint::{PacketPool, PacketPoolOptions};
+use tripoint::packets::{PacketPool, PacketPoolOptions};
 use tripoint_oracle::{Choices, walk_packets};
 
 use crate::manual::{ARENA_SIZE, GRAIN};

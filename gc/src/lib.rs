@@ -257,7 +257,7 @@
 //! [`Stopped::plan_image`] and [`ImagePlan::write_to`] write objects, and all that they lead to, as bytes. Many
 //! processes map these read-only at the same address, and register them as a frozen segment. [`ImageHeader::parse`]
 //! returns that address, [`Image::open`] refuses bytes that are not an image, and [`relocate_image`] adjusts a copy if
-//! the address is taken. The program `examples/frozen_instruments` shows all of this.
+//! the address is taken. The program `apps/frozen-instruments` shows all of this.
 //!
 //! # For authors of pool classes
 //!

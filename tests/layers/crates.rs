@@ -78,11 +78,21 @@ const LAYERS: &[Layer] = &[
 ];
 
 /// Members that may depend on any crate, and that no library depends on.
-const LEAVES: &[&str] =
-    &["tests-loom", "benches", "tripoint-oracle", "tripoint-probe", "tripoint-cli", "packet-path"];
+const LEAVES: &[&str] = &[
+    "tests-loom",
+    "benches",
+    "tripoint-oracle",
+    "tripoint-probe",
+    "tripoint-cli",
+    "order-book",
+    "packet-path",
+    "lisp",
+    "trees",
+    "frozen-instruments",
+];
 
 /// The highest floor of the figure: folders of programs that use the facade.
-const TOP: &[&str] = &["cli", "examples", "tests", "tests-loom", "fuzz", "benches", "verify"];
+const TOP: &[&str] = &["cli", "apps", "examples", "tests", "tests-loom", "fuzz", "benches", "verify"];
 
 /// The caption of each floor, the lowest first.
 const FLOORS: [(&str, &str); 5] = [

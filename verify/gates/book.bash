@@ -11,8 +11,8 @@ from_start() {
 build_book() {
     book=$(from_start "${BOOK-}")
     if [ -z "$book" ]; then
-        "${CARGO:-cargo}" build --quiet --release --example order_book
-        book=${CARGO_TARGET_DIR:-target}/release/examples/order_book
+        "${CARGO:-cargo}" build --quiet --release -p order-book
+        book=${CARGO_TARGET_DIR:-target}/release/order-book
     fi
 }
 
@@ -32,7 +32,7 @@ messages_for() {
 
 # The one line that repeats the run. Arguments: options of the book.
 reproduce() {
-    printf '  again: cargo run --release --example order_book --'
+    printf '  again: cargo run --release -p order-book --'
     printf ' %q' "$@"
     printf '\n'
 }

@@ -1,14 +1,14 @@
-//! Binary trees, as in `examples/trees`, whose contenders these are, and in collectors of others.
+//! Binary trees, as in `apps/trees`, whose contenders these are, and in collectors of others.
 
-#[path = "../../../examples/trees/formatted.rs"]
+#[path = "../../../apps/trees/src/formatted.rs"]
 mod formatted;
-#[path = "../../../examples/trees/manual.rs"]
+#[path = "../../../apps/trees/src/manual.rs"]
 pub(crate) mod manual;
-#[path = "../../../examples/trees/memory.rs"]
+#[path = "../../../apps/trees/src/memory.rs"]
 pub(crate) mod memory;
-#[path = "../../../examples/trees/plan.rs"]
+#[path = "../../../apps/trees/src/plan.rs"]
 mod plan;
-#[path = "../../../examples/trees/typed.rs"]
+#[path = "../../../apps/trees/src/typed.rs"]
 mod typed;
 
 use std::alloc::System;

@@ -3,8 +3,9 @@
 use core::alloc::Layout;
 use core::hint::black_box;
 
+use tripoint::points::Control;
 use tripoint::telemetry::{Mean, PointSampler, SampledObject, Sampling};
-use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Control, Snc, SncOptions};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Snc, SncOptions};
 
 use crate::{Operation, counted};
 

@@ -1,9 +1,10 @@
 //! What events of telemetry take: an allocation, and a fill, which is counted in tables as well.
 
 use tripoint::author::PoolId;
+use tripoint::events::{Event, EventHook};
 use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
-use tripoint::{Addr, BufferKind, Event, EventHook};
+use tripoint::{Addr, BufferKind};
 
 use crate::{Operation, counted};
 

@@ -2,7 +2,8 @@
 
 use core::hint::black_box;
 
-use tripoint::{ArenaVm, ArenaVmOptions, PacketCache, PacketPool, PacketPoolOptions};
+use tripoint::packets::{PacketCache, PacketPool, PacketPoolOptions};
+use tripoint::{ArenaVm, ArenaVmOptions};
 
 /// The bytes of a unit.
 pub(crate) const SIZE: usize = 2048;

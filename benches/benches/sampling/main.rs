@@ -15,13 +15,12 @@ use benches::compare::{Contender, compare, print};
 use benches::region::ManualRegion;
 use tripoint::author::SymmetricFence;
 use tripoint::contract::ContractAllocator;
+use tripoint::points::Control;
 use tripoint::telemetry::{
     Confidence, Estimate, GlobalSampler, Mean, PointSampler, Sample, SampledAllocator, SampledObject,
     SampledStore, Sampling, Stream, Trials, Window,
 };
-use tripoint::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Control, Mfs, MfsOptions, Store, UnitOf,
-};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Mfs, MfsOptions, Store, UnitOf};
 
 /// Operations of a contender in one round.
 const OPERATIONS: usize = 1 << 20;

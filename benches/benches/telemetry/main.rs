@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
 use tripoint::author::PoolId;
+use tripoint::events::{Event, EventHook};
 use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
-use tripoint::{Addr, BufferKind, Event, EventHook};
+use tripoint::{Addr, BufferKind};
 
 /// Operations of a contender in one round: fewer than the system lets a thread make before it has another go on,
 /// so that some rounds are not interrupted.

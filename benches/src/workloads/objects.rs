@@ -4,7 +4,8 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use slab::Slab;
-use tripoint::{Arena, Cache, ManualPool, Mfs, MfsCache, Store, Unit};
+use tripoint::author::Unit;
+use tripoint::{Arena, Cache, ManualPool, Mfs, MfsCache, Store};
 
 /// A cache line of words.
 pub(super) type Object = [u64; 8];

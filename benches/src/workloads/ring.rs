@@ -17,9 +17,10 @@ use crate::table::Table;
 use mimalloc::MiMalloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
+use tripoint::author::Unit;
 use tripoint::{
     Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, ManualPool, Mfs, MfsOptions,
-    Mvff, MvffOptions, Returns, Tlsf, TlsfOptions, Unit, UnitOf,
+    Mvff, MvffOptions, Returns, Tlsf, TlsfOptions, UnitOf,
 };
 
 use super::objects::{General, LAYOUT, MiMallocDirect, Object, Objects};

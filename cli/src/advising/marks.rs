@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tripoint::CacheClass;
+use tripoint::author::CacheClass;
 use tripoint_telemetry::{Mean, Sample};
 
 use super::{LARGEST_UNIT, WORTH};

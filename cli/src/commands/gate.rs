@@ -24,7 +24,7 @@ use crate::summary::{NamedTally, Summary, Violation};
   tripoint gate /dev/shm/orders --budget budget.toml
 
 A budget, of which every part may be left out:
-  command = \"cargo run --release --example order_book\"   # printed if the run fails
+  command = \"cargo run --release -p order-book\"   # printed if the run fails
   amnesties = 16
   [classes]                                              # of each thread; otherwise zero
   minor_fault = 2

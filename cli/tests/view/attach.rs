@@ -8,7 +8,7 @@ use std::thread;
 use serde_json::Value;
 use tripoint_core::{Event, EventHook};
 
-use crate::example::EXAMPLE;
+use crate::order_book;
 use crate::recorded::{Hot, Recorded};
 use crate::run::{Ran, run, tripoint};
 
@@ -172,7 +172,7 @@ fn has_no_lines() -> bool {
 fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     let folder = tempfile::tempdir().unwrap();
     let out: PathBuf = folder.path().join("book.capture");
-    let mut book = Command::new(&*EXAMPLE);
+    let mut book = Command::new(order_book::build());
     book.args(["--messages", "1000000000", "--telemetry", "--inject", "alloc"]).stdout(Stdio::null());
     let book = Running(book.spawn().unwrap());
     let process = book.0.id().to_string();

@@ -3,12 +3,10 @@
 
 mod attach;
 mod core_file;
-#[allow(unexpected_cfgs, reason = "it is shared with tests of a package that has the feature")]
-#[path = "../../../tests/example/mod.rs"]
-mod example;
 mod exports;
 mod gate;
 mod kernel;
+mod order_book;
 mod plot;
 mod plot_errors;
 mod recorded;

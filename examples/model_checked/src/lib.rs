@@ -24,7 +24,8 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 use sync::{AtomicBool, AtomicPtr, Ordering};
-use tripoint::{Control, ManualPool, PoolBox, Tripper};
+use tripoint::points::Control;
+use tripoint::{ManualPool, PoolBox, Tripper};
 
 #[cfg(all(test, tripoint_loom))]
 mod models;

@@ -7,7 +7,8 @@
 
 use core::alloc::Layout;
 
-use tripoint::{Addr, AllocationPoint, BufferMode, Control};
+use tripoint::points::{BufferMode, Control};
+use tripoint::{Addr, AllocationPoint};
 
 use crate::memory::{self, Sample};
 use crate::nursery::Nursery;

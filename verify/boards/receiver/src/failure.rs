@@ -3,7 +3,8 @@
 use core::fmt;
 use core::ops::Range;
 
-use tripoint::{Error, PacketError};
+use tripoint::packets::PacketError;
+use tripoint::Error;
 
 /// Why a session failed.
 #[derive(Clone, Debug)]

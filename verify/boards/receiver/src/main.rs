@@ -8,7 +8,7 @@
 //! | `network.rs` | the device: its rings are filled, read and emptied |
 //! | `session.rs` | datagrams in order, asked for if they are lost, and made records |
 //!
-//! The framing and the recovery window are those of `examples/packet_path`.
+//! The framing and the recovery window are those of `apps/packet-path`.
 #![no_std]
 #![no_main]
 
@@ -25,10 +25,10 @@ mod network;
 mod queue;
 mod session;
 
-#[path = "../../../../examples/packet_path/src/moldudp64.rs"]
+#[path = "../../../../apps/packet-path/src/moldudp64.rs"]
 #[allow(dead_code, reason = "the packet path uses all of it")]
 mod moldudp64;
-#[path = "../../../../examples/packet_path/src/window.rs"]
+#[path = "../../../../apps/packet-path/src/window.rs"]
 #[allow(dead_code, reason = "the packet path uses all of it")]
 mod window;
 

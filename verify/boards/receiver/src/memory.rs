@@ -2,10 +2,8 @@
 
 use core::mem::MaybeUninit;
 
-use tripoint::{
-    ClientArena, ClientArenaOptions, Mfs, MfsOptions, PacketBox, PacketCache, PacketPool, PacketPoolOptions,
-    PacketRing, Result, UnitOf,
-};
+use tripoint::packets::{PacketBox, PacketCache, PacketPool, PacketPoolOptions, PacketRing};
+use tripoint::{ClientArena, ClientArenaOptions, Mfs, MfsOptions, Result, UnitOf};
 use tripoint_core::internal::Once;
 
 /// The bytes of the arena's memory.

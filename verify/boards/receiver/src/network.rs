@@ -141,7 +141,7 @@ impl Network {
     }
 
     /// Stops the device, takes all units back, and returns what both queues have counted: what was received and what was sent.
-    pub(crate) fn close(self) -> (tripoint::PacketRingCounts, tripoint::PacketRingCounts) {
+    pub(crate) fn close(self) -> (tripoint::packets::PacketRingCounts, tripoint::packets::PacketRingCounts) {
         let Self { driver, mut receive, mut transmit, .. } = self;
         // The device forgets its queues.
         drop(driver);

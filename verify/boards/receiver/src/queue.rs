@@ -8,7 +8,7 @@
 //!   PacketRing     17 and 4 are with the ring
 //! ```
 
-use tripoint::{PacketRegion, PacketRing, PacketRingCounts, Submission};
+use tripoint::packets::{PacketRegion, PacketRing, PacketRingCounts, Submission};
 
 use crate::failure::Failure;
 use crate::memory::{Cache, Packet, Ring, UNIT};

@@ -7,7 +7,9 @@ use core::fmt;
 
 use board::Board;
 use firmware::Board as _;
-use tripoint::{AllocationPoint, Arena as _, Check as _, CheckLevel, Control, PacketRingCounts, PoolBox};
+use tripoint::packets::PacketRingCounts;
+use tripoint::points::Control;
+use tripoint::{AllocationPoint, Arena as _, Check as _, CheckLevel, PoolBox};
 
 use crate::failure::{Failure, ensure};
 use crate::memory::{self, Packet, Record, Records};

@@ -1,9 +1,7 @@
 //! What has to hold of arenas on two nodes.
 
-use tripoint::{
-    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Error, HugePageSize, HugePages, Mvff, MvffOptions,
-    NodeSet, PageReport, Placement, Prefault, Resource,
-};
+use tripoint::devices::{HugePageSize, HugePages, NodeSet, PageReport, Placement};
+use tripoint::{AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault, Resource};
 
 use crate::machine::{self, MOUNT, faults, free, run_on, set_aside};
 

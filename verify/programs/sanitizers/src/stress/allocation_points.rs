@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use tripoint::author::for_each_buffer;
-use tripoint::{
-    AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Check, CheckLevel, Control, Mvff, MvffOptions,
-    PoolClass,
-};
+use tripoint::points::Control;
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Check, CheckLevel, Mvff, MvffOptions, PoolClass};
 
 use crate::random::Random;
 

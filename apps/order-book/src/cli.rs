@@ -1,0 +1,98 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::builder::RangedU64ValueParser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
+
+use order_book::inject::Injection;
+use order_book::options::{FeedOptions, HotOptions, TelemetryOptions};
+
+/// The most trades that may be kept.
+const HISTORY_MAX: u64 = 1_000_000;
+
+/// Keeps a full-depth order book whose every hot-path object comes from a pool.
+///
+/// After the warm-up the arena is frozen and the hot thread is under contract: what
+/// it then asks of the arena, the global allocator and the kernel is counted,
+/// reported with the line that asked, and dealt with by the policy.
+///
+/// Ctrl-C and SIGTERM end the input: what was read by then is reported. The second
+/// ends the process at once.
+///
+/// Exit status: 0 if all went well, 1 if something failed, 2 for an option that cannot
+/// be, 3 if a violation failed fast, 128 and its number after a signal.
+#[derive(Debug, Parser)]
+#[command(name = "order-book", version)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    pub(crate) feed: FeedOptions,
+
+    /// Where to write the report as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) hot: HotOptions,
+
+    /// Keeps the last N trades as objects of an automatic pool in the same arena, with an index by price; at most
+    /// 1,000,000. The pool gets memory and is collected in quiet moments, between two blocks of the input.
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=HISTORY_MAX))]
+    pub(crate) history: Option<usize>,
+
+    /// How many quiet moments the history may have while the hot thread is armed. After that it keeps no more
+    /// trades than it has memory for.
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "history")]
+    pub(crate) quiet_moments: usize,
+
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryOptions,
+}
+
+impl Options {
+    /// The options of the command line. What cannot be ends the process, as it does in [`Parser::parse`].
+    pub(crate) fn from_command_line() -> Self {
+        Self::parse().checked().unwrap_or_else(|error| error.exit())
+    }
+
+    /// Refuses options that need others.
+    fn checked(self) -> Result<Self, clap::Error> {
+        if self.hot.inject == Some(Injection::Collection) && self.history.is_none() {
+            let why = "--inject collection needs a history to collect: use --history";
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, why));
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(arguments: &[&str]) -> String {
+        let name = ["order-book"].iter();
+        Options::try_parse_from(name.chain(arguments)).unwrap_err().to_string()
+    }
+
+    /// design/order-book.md `.bounds`.
+    #[test]
+    fn what_would_not_end_is_refused_with_its_limit() {
+        let levels = refusal(&["--levels", "100000000000"]);
+        assert!(levels.contains("at most 10000000 levels: this many would take ") && levels.contains(" MiB"));
+        let passes = refusal(&["--passes", "18446744073709551615"]);
+        assert!(passes.contains("is not in 0..=1000000"), "{passes}");
+        assert!(
+            Options::try_parse_from(["order-book", "--levels", "10000000", "--passes", "1000000"]).is_ok()
+        );
+        let history = refusal(&["--history", "1000001"]);
+        assert!(history.contains("is not in 1..=1000000"), "{history}");
+        assert!(refusal(&["--quiet-moments", "5"]).contains("--history"));
+        let collection = Options::try_parse_from(["order-book", "--inject", "collection"]).unwrap();
+        assert!(collection.checked().is_err_and(|error| error.to_string().contains("use --history")));
+        for text in ["leak", "burst", "burst=0", "burst=-1", "burst=100000000", "alloc=1"] {
+            let inject = refusal(&["--inject", text]);
+            assert!(inject.contains("alloc, growth, fault,") && inject.contains("burst=N"), "{inject}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The hot thread: keeps the book line by line, under contract from the end of the warm-up on. Where its lines come from
+//! is for others to say.
+
+use std::time::Instant;
+
+use tripoint::contract::Guard;
+use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
+
+use crate::coordinator::{Coordinator, Reason};
+use crate::decimal::Decimal;
+use crate::handoff::BLOCK_SIZE;
+use crate::historian::{Historian, HistoryFound};
+use crate::history::{Objects, Trade};
+use crate::hot_failure::{HotCause, HotFailure};
+use crate::inject::Injection;
+use crate::keeper::Keeper;
+use crate::levels::{Level, extend_pool};
+use crate::record::{Entry, Message, entries_bound};
+use crate::rehearsal::Rehearsal;
+use crate::steady::{Latency, SteadyCosts, SteadyMeter};
+use crate::tally::Tally;
+
+/// Stack that is touched before it is needed, in bytes: recursion here is at most
+/// as deep as a tree is high, and frames are small.
+const STACK_TOUCHED: usize = 256 << 10;
+
+/// The record of the steady part at which a violation is injected.
+const INJECTION_MESSAGE: u64 = 100;
+
+/// How much the hot thread is to have before the arena is frozen.
+#[derive(Clone, Copy, Debug)]
+pub struct Preparation {
+    /// Records of the warm-up.
+    pub warmup_messages: u64,
+    /// Levels to have memory for.
+    pub levels: usize,
+    /// Trades to keep, if the pools have objects for a history.
+    pub history: usize,
+    /// A violation to commit in the steady part.
+    pub inject: Option<Injection>,
+}
+
+/// What the hot thread found, and what it cost.
+#[derive(Default)]
+pub struct HotReport {
+    pub tally: Tally,
+    pub bids: Vec<Level>,
+    pub asks: Vec<Level>,
+    pub best_bid: Option<Decimal>,
+    pub best_ask: Option<Decimal>,
+    pub peak_levels: usize,
+    pub steady_messages: u64,
+    pub steady: SteadyCosts,
+    pub latency: Latency,
+    pub messages_per_second: f64,
+    pub history: Option<HistoryFound>,
+}
+
+/// Where the hot thread has its memory from.
+#[derive(Clone, Copy)]
+pub struct Pools<'pool, L, S> {
+    pub arena: &'pool ArenaVm,
+    /// Level nodes.
+    pub levels: &'pool L,
+    /// The entries of one record.
+    pub scratch: &'pool S,
+    /// The last trades, if they are to be kept.
+    pub history: Option<&'pool Objects<'pool>>,
+}
+
+/// The state of the hot thread.
+pub struct HotThread<'pool, L: Store, S: ManualPool> {
+    keeper: Keeper<'pool, L>,
+    scratch: AllocationPoint<'pool, S>,
+    rehearsal: Rehearsal<'pool, L>,
+    preparation: Preparation,
+    pools: Pools<'pool, L, S>,
+    coordinator: &'pool Coordinator,
+    historian: Option<Historian<'pool>>,
+    guard: Guard<Reason>,
+    meter: SteadyMeter<'pool>,
+    /// The bytes of the burst.
+    burst: usize,
+    /// When the line before was handled, or the burst began.
+    clock: Instant,
+}
+
+impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
+    /// Takes the memory that the steady part will need from the pools; it returns
+    /// all but the buffer to them (design/order-book.md `.warmup.memory`).
+    pub fn prepare(
+        preparation: Preparation,
+        coordinator: &'pool Coordinator,
+        pools: Pools<'pool, L, S>,
+        rehearsal: Rehearsal<'pool, L>,
+    ) -> Result<Self, HotCause> {
+        touch_stack();
+        let guard = coordinator.register().map_err(HotCause::NotRegistered)?;
+        extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
+        let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
+        drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
+        let historian = pools.history.map(|objects| Historian::prepare(objects, preparation.history));
+        let historian = historian.transpose().map_err(HotCause::NoHistory)?;
+        let keeper = Keeper::new(pools.levels, preparation.levels);
+        let meter = SteadyMeter::new(pools.arena)?;
+        let (burst, clock) = (0, Instant::now());
+        Ok(Self {
+            keeper,
+            scratch,
+            rehearsal,
+            preparation,
+            pools,
+            coordinator,
+            historian,
+            guard,
+            meter,
+            burst,
+            clock,
+        })
+    }
+
+    /// Begins a burst of lines that are there already, of so many bytes. In front of it the moment is quiet.
+    pub fn begin_burst(&mut self, bytes: usize) {
+        self.burst = bytes;
+        self.be_quiet();
+        self.clock = Instant::now();
+    }
+
+    /// Handles a line, and returns when that was done, in the steady part. The clock is read once a line, so the time of a
+    /// line includes that reading and the recording of the line before (design/order-book.md `.steady.meter`).
+    ///
+    /// # Errors
+    /// If the line is malformed, or there is no memory for it; nothing has changed then.
+    pub fn keep_line(&mut self, line: &[u8]) -> Result<Option<Instant>, HotFailure> {
+        if self.keeper.tally.messages == self.preparation.warmup_messages {
+            self.warm_up()?;
+            self.clock = Instant::now();
+        }
+        let message = self.keeper.keep(line, &mut self.scratch)?;
+        self.coordinator.pass(message);
+        if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message) {
+            historian.keep(Trade { record: self.keeper.tally.messages, price, quantity });
+        }
+        let is_steady = self.meter.has_begun();
+        if is_steady {
+            let end = Instant::now();
+            self.meter.record(end - self.clock);
+            self.clock = end;
+            self.inject();
+        }
+        self.guard.check();
+        Ok(is_steady.then_some(self.clock))
+    }
+
+    /// The lines that were kept.
+    pub const fn lines(&self) -> u64 {
+        self.keeper.tally.messages
+    }
+
+    /// Whether a violation has failed fast: then no line more is to be kept.
+    pub fn has_failed_fast(&self) -> bool {
+        self.coordinator.has_failed_fast()
+    }
+
+    /// Looks for what does not tell of itself.
+    ///
+    /// # Errors
+    /// If a violation was asked for, and there were too few lines.
+    pub fn finish(&self) -> Result<(), HotFailure> {
+        self.guard.poll();
+        self.guard.check();
+        if self.preparation.inject.is_some() && self.meter.messages() < INJECTION_MESSAGE {
+            return Err(HotCause::NothingInjected.into());
+        }
+        Ok(())
+    }
+
+    /// Plays the rehearsal until the coordinator says that the warm-up is over;
+    /// from then on this thread is armed. The rest of the burst is the beginning of the steady part.
+    fn warm_up(&mut self) -> Result<(), HotFailure> {
+        self.be_quiet();
+        self.coordinator.finish_records();
+        while !self.coordinator.is_warm_up_over() {
+            let (lines, keeper) = self.rehearsal.play();
+            let mut start = Instant::now();
+            for line in lines {
+                let message = keeper.keep(line, &mut self.scratch)?;
+                self.coordinator.pass(message);
+                if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message)
+                {
+                    historian.rehearse(Trade { record: keeper.tally.messages, price, quantity });
+                }
+                let end = Instant::now();
+                self.meter.record(end - start);
+                start = end;
+                self.guard.check();
+            }
+            self.rehearsal.refuse(&mut self.scratch);
+            self.rehearsal.hand_off();
+            self.guard.check();
+        }
+        self.keeper.book.end_growth();
+        self.meter.begin();
+        self.guard.check();
+        if let Some(historian) = &mut self.historian {
+            historian.end_rehearsal(&self.guard, self.coordinator);
+        }
+        self.be_quiet();
+        Ok(())
+    }
+
+    /// A quiet moment in front of a burst, when no message waits: the history gets the memory that the trades of the
+    /// burst need.
+    fn be_quiet(&mut self) {
+        if let Some(historian) = &mut self.historian {
+            historian.be_quiet(&self.guard, self.coordinator, self.burst);
+        }
+    }
+
+    /// Violates the contract where that is asked for, at one record of the steady
+    /// part.
+    fn inject(&mut self) {
+        if let Some(injection) = self.preparation.inject
+            && self.meter.messages() == INJECTION_MESSAGE
+        {
+            injection.commit(self.pools.scratch, &mut self.scratch, self.historian.as_mut());
+        }
+    }
+
+    /// What the thread found, and what it cost.
+    pub fn report(self) -> HotReport {
+        // First, before making the report costs anything.
+        let steady = self.meter.costs();
+        let (historian, guard) = (self.historian, self.guard);
+        let history = historian.map(|historian| historian.finish(guard));
+        let Keeper { book, tally } = self.keeper;
+        HotReport {
+            tally,
+            bids: book.bids().to_vec(),
+            asks: book.asks().to_vec(),
+            best_bid: book.best_bid(),
+            best_ask: book.best_ask(),
+            peak_levels: book.peak(),
+            steady_messages: self.meter.messages(),
+            steady,
+            latency: self.meter.latency(),
+            messages_per_second: self.meter.messages_per_second(),
+            history,
+        }
+    }
+}
+
+#[inline(never)]
+fn touch_stack() {
+    core::hint::black_box(&mut [0_u8; STACK_TOUCHED]).fill(1);
+}

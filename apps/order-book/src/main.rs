@@ -1,0 +1,191 @@
+//! A full-depth order book whose every hot-path object comes from a pool.
+//!
+//! ```text
+//!   file or exchange --> reader --> hot thread --> reference
+//!                          ^         book: Mfs        |
+//!                          |         scratch: Mvff    |
+//!                          |         history: Amc     |
+//!                          +------- empty blocks -----+
+//! ```
+//!
+//! The first records are the warm-up. Then the arena is frozen, and what the hot
+//! thread asks of the arena, the global allocator and the kernel is a violation of
+//! the steady-state contract: counted, and traced to its line.
+//!
+//! Design: `design/order-book.md`.
+
+mod cli;
+
+use core::cell::Cell;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use std::thread;
+
+use tripoint::contract::Arenas;
+use tripoint::gc::{Heap, HeapOptions};
+use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
+
+use crate::cli::Options;
+use order_book::contract_report::ContractReport;
+use order_book::coordinator::Coordinator;
+use order_book::failure::Failure;
+use order_book::feed::Input;
+use order_book::handoff::Round;
+use order_book::hot::{HotReport, Pools, Preparation};
+use order_book::reference::Reference;
+use order_book::rehearsal::Rehearsal;
+use order_book::report::Report;
+use order_book::threads::{join, spawn};
+use order_book::{blocks, feed, historian, levels, memory, reader, reference, report, stop, telemetry};
+
+/// The exit status if a violation failed fast.
+const FAILED_FAST: u8 = 3;
+
+/// Added to the number of the signal that ended a run, as shells do.
+const SIGNALLED: u32 = 128;
+
+fn main() -> ExitCode {
+    let (has_failed_fast, failures) = match run(&Options::from_command_line()) {
+        Ok(outcome) => outcome,
+        Err(failure) => (false, vec![failure]),
+    };
+    for failure in &failures {
+        // If this cannot be written either, there is nothing left to do.
+        let _ = writeln!(std::io::stderr(), "order-book: {failure}");
+    }
+    let signalled = stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok());
+    match signalled {
+        _ if has_failed_fast => FAILED_FAST.into(),
+        _ if !failures.is_empty() => ExitCode::FAILURE,
+        Some(status) => status.into(),
+        None => ExitCode::SUCCESS,
+    }
+}
+
+/// Runs and reports. Returns whether a violation failed fast, and all that failed.
+fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
+    stop::install().map_err(Failure::new)?;
+    telemetry::begin(&options.telemetry)?;
+    let progress = feed::progress_bar();
+    let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
+        keep_books(options, feed::open(&options.feed, &progress))?;
+    progress.finish_and_clear();
+    let report = Report::new(&hot, &reference, contract, telemetry::samples(), options.history);
+    failures.extend(write_summary(options, &report).err());
+    failures.extend(options.json.as_deref().and_then(|path| report.write_json(path).err()));
+    Ok((has_failed_fast, failures))
+}
+
+/// Prints the summary. A closed output is no failure.
+fn write_summary(options: &Options, report: &Report) -> Result<(), Failure> {
+    match write!(std::io::stdout(), "{:<24}{}\n{report}", "input", feed::name(&options.feed)) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("the summary cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the threads found, and all that failed.
+struct Outcome {
+    hot: HotReport,
+    reference: Reference,
+    contract: ContractReport,
+    has_failed_fast: bool,
+    failures: Vec<Failure>,
+}
+
+/// Runs the three threads on an arena with three pools, and those of the history, under contract. This thread
+/// is the contract's coordinator.
+///
+/// # Errors
+/// Where the run could not begin; nothing was read then.
+fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
+    let arena = memory::create_arena()?;
+    let levels = levels::create_pool(&arena).map_err(Failure::new)?;
+    let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
+    let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    let heap = Heap::create(&arena, HeapOptions::default()).map_err(Failure::new)?;
+    let history = options.history.map(|_| historian::create_objects(&heap)).transpose();
+    let history = history.map_err(Failure::new)?;
+    if !telemetry::may_sample(&options.telemetry) {
+        return run_threads(
+            options,
+            input,
+            Pools { arena: &arena, levels: &levels, scratch: &scratch, history: history.as_ref() },
+            &rehearsed,
+            || (),
+        );
+    }
+    let (sampled, sampled_rehearsed) = (telemetry::sampled(&levels), telemetry::sampled(&rehearsed));
+    let looks = Cell::new(0_u32);
+    run_threads(
+        options,
+        input,
+        Pools { arena: &arena, levels: &sampled, scratch: &scratch, history: history.as_ref() },
+        &sampled_rehearsed,
+        || {
+            telemetry::follow_switches([&sampled, &sampled_rehearsed]);
+            if looks.replace(looks.get().wrapping_add(1)).is_multiple_of(LOOKS_PER_NOTE) {
+                [&levels, &rehearsed].into_iter().for_each(telemetry::note_sizes);
+                telemetry::note_sizes(&scratch);
+            }
+        },
+    )
+}
+
+/// How many looks of the coordinator there are between two notes of the pools' sizes.
+const LOOKS_PER_NOTE: u32 = 20;
+
+/// Runs the three threads. `rehearsed` is where the rehearsal has its levels; `follow_switches` is
+/// called now and then.
+fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
+    options: &Options,
+    input: Input,
+    pools: Pools<'_, L, S>,
+    rehearsed: &L,
+    follow_switches: impl Fn(),
+) -> Result<Outcome, Failure> {
+    let arenas: [&dyn Arena; 1] = [pools.arena];
+    let quiet_moments = options.history.map_or(0, |_| options.quiet_moments);
+    let coordinator =
+        Coordinator::begin(options.hot.policy, options.hot.passes, quiet_moments).map_err(Failure::new)?;
+    let rehearsal = Rehearsal::new(options.feed.market, rehearsed)?;
+    let preparation = Preparation {
+        warmup_messages: options.hot.warmup,
+        levels: options.hot.levels,
+        history: options.history.unwrap_or(0),
+        inject: options.hot.inject,
+    };
+    let Round { to_hot, to_reference, to_reader } = Round::new();
+    thread::scope(|scope| {
+        let reader = spawn(scope, "reader", move || {
+            input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
+        })?;
+        let hot = spawn(scope, "hot", || {
+            blocks::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
+        })?;
+        // Without this thread nothing would end the warm-up.
+        let cold =
+            spawn(scope, "cold", move || reference::keep(preparation.history, to_reference.1, to_reader.0))
+                .inspect_err(|_| coordinator.give_up())?;
+        let memory = Arenas::new(&arenas);
+        let (contract, contract_failures) =
+            coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());
+        let (hot, hot_failure) = join(hot);
+        let (reference, cold_failure) = join(cold);
+        let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);
+        let difference = is_different.then(|| Failure::new("the book differs from the reference"));
+        let is_past_different =
+            cold_failure.is_none() && report::history_matches(&hot, &reference) == Some(false);
+        let past_difference =
+            is_past_different.then(|| Failure::new("the history differs from the reference"));
+        // In the order of the lines they are about.
+        let of_input =
+            hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(join(reader).err());
+        let name = feed::name(&options.feed);
+        let of_input = of_input.map(|failure| failure.of_input(&name));
+        let failures = of_input.chain(difference).chain(past_difference).chain(contract_failures).collect();
+        Ok(Outcome { hot, reference, contract, has_failed_fast: coordinator.has_failed_fast(), failures })
+    })
+}

@@ -1,0 +1,87 @@
+//! Which source the hot thread has its datagrams from, and why it is not another.
+
+use std::io::{self, ErrorKind};
+
+use crate::af_xdp::{AfXdp, FramePool, RING_ENTRIES};
+use crate::cli::Receiver;
+use crate::ends::{Ends, PORT};
+use crate::hot_packets::WINDOW_MESSAGES;
+use crate::packet_mmap::PacketMmap;
+use crate::provided_buffers::ProvidedBuffers;
+use crate::recvmmsg::Recvmmsg;
+use crate::source::Source;
+use order_book::failure::Failure;
+
+/// The frames that are not with the kernel: those that wait in the window, and those in caches and in the burst.
+const OTHER_FRAMES: usize = WINDOW_MESSAGES + 1_024;
+
+/// The frames of any receiver.
+pub(crate) const FRAMES: usize = RING_ENTRIES as usize + OTHER_FRAMES;
+
+/// What is done with a source.
+pub(crate) trait WithSource {
+    type Outcome;
+
+    /// Does it, with the source, its name, and why it is not the one that comes first.
+    fn run<R: Source>(self, name: &'static str, fallback: Option<String>, source: R) -> Self::Outcome;
+}
+
+/// Why there is no source.
+pub(crate) enum NoSource {
+    /// The system does not allow it.
+    Refused(Failure),
+    /// Something failed.
+    Failed(Failure),
+}
+
+/// Opens the source that is `wanted`, or the first that the system allows, in the namespace of this thread, and does with it
+/// what is to be done.
+///
+/// # Errors
+/// [`NoSource`]
+pub(crate) fn with_source<W: WithSource>(
+    wanted: Option<Receiver>,
+    ends: &Ends,
+    frames: &FramePool<'_>,
+    work: W,
+) -> Result<W::Outcome, NoSource> {
+    let mut fallback = None;
+    if matches!(wanted, None | Some(Receiver::Xdp)) {
+        match AfXdp::open(frames, PORT) {
+            Ok(source) => return Ok(work.run("AF_XDP", None, source)),
+            Err(error) if wanted.is_none() => {
+                fallback = Some(refusal("AF_XDP", "CAP_BPF, as root has it", &error))
+            }
+            Err(error) => return Err(refused("AF_XDP", "CAP_BPF, as root has it", &error)),
+        }
+    }
+    if matches!(wanted, None | Some(Receiver::Packet)) {
+        return match PacketMmap::open(frames, PORT) {
+            Ok(source) => Ok(work.run("PACKET_MMAP", fallback, source)),
+            Err(error) => Err(refused("PACKET_MMAP", "CAP_NET_RAW, as root has it", &error)),
+        };
+    }
+    let socket = ends.receiver.try_clone().map_err(|error| NoSource::Failed(Failure::new(error)))?;
+    if wanted == Some(Receiver::IoUring) {
+        return match ProvidedBuffers::open(frames, socket) {
+            Ok(source) => Ok(work.run("io_uring", None, source)),
+            Err(error) => Err(refused("io_uring", "a filter of system calls that lets it pass", &error)),
+        };
+    }
+    let source = Recvmmsg::new(socket, FRAMES).map_err(|error| NoSource::Failed(Failure::new(error)))?;
+    Ok(work.run("recvmmsg", None, source))
+}
+
+fn refused(receiver: &str, privilege: &str, error: &io::Error) -> NoSource {
+    NoSource::Refused(Failure::new(refusal(receiver, privilege, error)))
+}
+
+/// Why a receiver cannot be, and what can.
+fn refusal(receiver: &str, privilege: &str, error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            format!("{receiver} needs {privilege}: {error}; see --receiver")
+        }
+        _ => format!("{receiver} is not to be had from this kernel: {error}; see --receiver"),
+    }
+}
