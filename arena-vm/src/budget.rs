@@ -11,7 +11,8 @@ use tripoint_core::internal::{AtomicUsize, Ordering};
 ///
 /// A thread promises before it calls the platform and settles the promise afterwards,
 /// so that several threads that grow the arena at once cannot exceed the limit together
-/// ([design/arena-vm.md `.budget`](crate::design::arena_vm)).
+/// ([design/arena-vm.md `.budget`](crate::design::arena_vm)). What is promised again was decommitted before: that is why a
+/// promise acquires, and taking one back releases. The other counts order nothing.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: AtomicUsize,
@@ -45,7 +46,7 @@ impl Budget {
             if wanted > limit {
                 return Err(wanted - limit);
             }
-            match self.promised.compare_exchange(promised, wanted, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.promised.compare_exchange(promised, wanted, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Ok(Promise { budget: self, size }),
                 Err(now) => promised = now,
             }
@@ -54,9 +55,9 @@ impl Budget {
 
     /// Records that `size` bytes are no longer committed.
     pub(crate) fn decommit(&self, size: usize) {
-        let committed = self.committed.fetch_sub(size, Ordering::AcqRel);
+        let committed = self.committed.fetch_sub(size, Ordering::Relaxed);
         aver!(size <= committed, "{size} bytes are decommitted of {committed}");
-        let promised = self.promised.fetch_sub(size, Ordering::AcqRel);
+        let promised = self.promised.fetch_sub(size, Ordering::Release);
         aver!(size <= promised, "{size} bytes are decommitted of {promised} promised");
     }
 
@@ -79,11 +80,11 @@ impl Budget {
     }
 
     pub(crate) fn promised(&self) -> usize {
-        self.promised.load(Ordering::Acquire)
+        self.promised.load(Ordering::Relaxed)
     }
 
     pub(crate) fn committed(&self) -> usize {
-        self.committed.load(Ordering::Acquire)
+        self.committed.load(Ordering::Relaxed)
     }
 
     /// The bytes that were committed below the high water: as many as had been decommitted before.
@@ -92,7 +93,7 @@ impl Budget {
     }
 
     pub(crate) fn high_water(&self) -> usize {
-        self.high_water.load(Ordering::Acquire)
+        self.high_water.load(Ordering::Relaxed)
     }
 }
 
@@ -110,8 +111,8 @@ impl Promise<'_> {
     pub(crate) fn keep(mut self, size: usize) {
         aver!(size <= self.size, "{size} bytes are kept of a promise of {}", self.size);
         self.size = self.size.saturating_sub(size);
-        let committed = self.budget.committed.fetch_add(size, Ordering::AcqRel) + size;
-        let high_water = self.budget.high_water.fetch_max(committed, Ordering::AcqRel);
+        let committed = self.budget.committed.fetch_add(size, Ordering::Relaxed) + size;
+        let high_water = self.budget.high_water.fetch_max(committed, Ordering::Relaxed);
         self.budget
             .regained
             .fetch_add(size.saturating_sub(committed.saturating_sub(high_water)), Ordering::Relaxed);
@@ -120,6 +121,6 @@ impl Promise<'_> {
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
-        self.budget.promised.fetch_sub(self.size, Ordering::AcqRel);
+        self.budget.promised.fetch_sub(self.size, Ordering::Release);
     }
 }

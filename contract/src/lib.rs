@@ -175,6 +175,7 @@ pub mod internal {
     #[cfg(feature = "symbols")]
     pub use crate::report::frame::{Frame, Innermost};
     pub use crate::thread::attendance::Attendance;
+    pub use crate::thread::errands::Errands;
     pub use crate::thread::ring::Ring;
     pub use crate::thread::slot::last_call_site;
     pub use crate::thread::versioned::Versioned;

@@ -312,6 +312,53 @@ fn what_the_only_flipper_finds_after_its_flip_is_whole() {
     read_what_was_seen(false, observe_after, make_until_it_stands);
 }
 
+/// How an owner goes on from a flip.
+type GoOn = fn(&mut Owner<'_>);
+
+/// The only thread that flips never finds an object that its flip has made fail, also when the owner has gone on from the flip.
+fn look_again(go_on: GoOn, look: fn(&Buffer) -> usize) {
+    model(move || {
+        let buffer = flippable_buffer();
+        attach(&mut become_owner(&buffer));
+        let flipper = {
+            let buffer = Arc::clone(&buffer);
+            thread::spawn(move || {
+                flip(&buffer, SymmetricFence);
+                look(&buffer)
+            })
+        };
+        let mut owner = become_owner(&buffer);
+        let stands = owner.commit(addr(BASE), addr(BASE + SIZE), SymmetricFence);
+        if !stands {
+            go_on(&mut owner);
+        }
+        let found = flipper.join().unwrap() == BASE + SIZE;
+        assert!(stands || !found, "an object was found whose commit has failed");
+    });
+}
+
+/// It goes on in the same memory, or in other memory.
+const WAYS_ON: [GoOn; 2] = [
+    |owner| owner.rearm(addr(LIMIT), &mut |_| {}),
+    |owner| {
+        owner.detach();
+        owner.attach(addr(LIMIT), addr(LIMIT), addr(2 * LIMIT));
+    },
+];
+
+#[test]
+fn what_was_taken_back_stays_so() {
+    WAYS_ON.into_iter().for_each(|go_on| look_again(go_on, |buffer| buffer.scan_limit().addr()));
+}
+
+/// The twin: a thread that looks only at what is declared.
+#[test]
+#[should_panic(expected = "an object was found whose commit has failed")]
+fn what_is_declared_may_be_taken_back() {
+    let declared = |buffer: &Buffer| buffer.snapshot().map_or(0, |now| now.init.get());
+    WAYS_ON.into_iter().for_each(|go_on| look_again(go_on, declared));
+}
+
 /// If no thread flips, any thread may read.
 #[test]
 fn what_is_declared_and_never_flipped_is_whole() {

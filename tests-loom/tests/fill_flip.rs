@@ -1,15 +1,15 @@
 //! Fill against flip and against observers (design/ap.md `.attach`).
 //!
-//! Bound: three preemptions; two in models with two flips.
+//! Bound: three preemptions; two in models with two flips, and of snapshots of two fills.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
 use std::sync::Arc;
 
 use tests_loom::{BASE, LIMIT, SIZE, addr, attach, flippable_buffer, model, model_bounded, thread};
 use tripoint_ap::internal::Owner;
-use tripoint_ap::{Buffer, BufferMode};
-use tripoint_core::SymmetricFence;
+use tripoint_ap::{Buffer, BufferMode, Snapshot};
 use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::{Addr, SymmetricFence};
 
 /// The memory of the second fill, below the first so that a mix shows.
 const NEXT_BASE: usize = 0x100;
@@ -69,34 +69,54 @@ fn arming_without_a_second_look_loses_flips() {
     });
 }
 
-/// Observers never see the words of two fills mixed.
-fn observe_a_fill(observe: fn(&Buffer) -> Option<(usize, usize, usize)>) {
-    model(move || {
-        let buffer = flippable_buffer();
-        attach(&mut become_owner(&buffer));
-        let observer = {
-            let buffer = Arc::clone(&buffer);
-            thread::spawn(move || {
-                let Some(words) = observe(&buffer) else { return };
-                let fills = [(0, 0, 0), (BASE, BASE, LIMIT), (NEXT_BASE, NEXT_BASE, NEXT_LIMIT)];
-                assert!(fills.contains(&words), "mixed words: {words:x?}");
-            })
-        };
-        let mut owner = become_owner(&buffer);
-        refill(&mut owner);
-        owner.rearm(addr(NEXT_LIMIT), &mut |_| {});
-        observer.join().unwrap();
-    });
+/// The base of a fill, where its objects end, what is allocated, the limit of the fast path, and where it ends.
+type Words = [usize; 5];
+
+/// Memory that a buffer is filled with: from its base to its end.
+type Memory = (usize, usize);
+
+const FIRST: Memory = (BASE, LIMIT);
+const NEXT: Memory = (NEXT_BASE, NEXT_LIMIT);
+
+fn fill(owner: &mut Owner<'_>, (base, end): Memory) {
+    owner.attach(addr(base), addr(base), addr(end));
+    owner.rearm(addr(end), &mut |_| {});
+}
+
+/// Observers never see the words of two fills mixed, whichever of the two lies below the other.
+fn observe_a_fill(observe: fn(&Buffer) -> Option<Words>) {
+    for [before, after] in [[FIRST, NEXT], [NEXT, FIRST]] {
+        model_bounded(2, move || {
+            let buffer = flippable_buffer();
+            fill(&mut become_owner(&buffer), before);
+            let observer = {
+                let buffer = Arc::clone(&buffer);
+                thread::spawn(move || {
+                    let Some(words) = observe(&buffer) else { return };
+                    let of = |(base, end): Memory| [[base, base, base, end, end], [base, base, base, 0, end]];
+                    let fills = [(0, 0), before, after].map(of).concat();
+                    assert!(fills.contains(&words), "mixed words: {words:x?}");
+                })
+            };
+            let mut owner = become_owner(&buffer);
+            owner.detach();
+            assert!(owner.limit().is_null(), "there is room in no memory");
+            fill(&mut owner, after);
+            observer.join().unwrap();
+        });
+    }
+}
+
+fn words_of(now: Snapshot) -> Words {
+    [now.base, now.init, now.alloc, now.limit, now.pool_limit].map(Addr::get)
 }
 
 #[test]
 fn snapshots_are_of_one_fill() {
-    observe_a_fill(|buffer| {
-        buffer.snapshot().map(|now| (now.base.get(), now.init.get(), now.pool_limit.get()))
-    });
+    observe_a_fill(|buffer| buffer.snapshot().map(words_of));
 }
 
-/// The words as they are, whether or not they are changing.
+/// Base, end of the objects, and end of the memory as they are, whether or not they are changing.
 fn words_one_by_one(buffer: &Buffer) -> (usize, usize, usize) {
     // SAFETY: not upheld, on purpose: the owner is another thread. It only reads.
     let owner = unsafe { Owner::new(buffer) };
@@ -106,7 +126,10 @@ fn words_one_by_one(buffer: &Buffer) -> (usize, usize, usize) {
 #[test]
 #[should_panic(expected = "mixed words")]
 fn words_read_one_by_one_are_of_two_fills() {
-    observe_a_fill(|buffer| Some(words_one_by_one(buffer)));
+    observe_a_fill(|buffer| {
+        let (base, init, end) = words_one_by_one(buffer);
+        Some([base, init, init, end, end])
+    });
 }
 
 /// Observers never see a flip that saw more than is whole, also while a commit
@@ -148,8 +171,8 @@ fn reading_init_first_shows_flips_beyond_it() {
     });
 }
 
-/// What a flip returns is of one fill, whenever the owner changes its memory; and as long as
-/// the flip lasts, the buffer says what was fixed there.
+/// What a flip returns is of one fill, whenever the owner changes its memory. A flip that lasts is of the memory that the
+/// buffer has.
 fn flip_a_fill(preemptions: usize, flip: fn(&Buffer) -> Option<(usize, usize)>) {
     model_bounded(preemptions, move || {
         let buffer = flippable_buffer();
@@ -173,6 +196,8 @@ fn flip_a_fill(preemptions: usize, flip: fn(&Buffer) -> Option<(usize, usize)>) 
         owner.rearm(addr(NEXT_LIMIT), &mut |_| {});
         let _stands = owner.commit(addr(NEXT_BASE), addr(NEXT_BASE + SIZE), SymmetricFence);
         flipper.join().unwrap();
+        let seen = buffer.scan_limit().addr();
+        assert!((NEXT_BASE..=NEXT_LIMIT).contains(&seen), "the flip that lasts is of other memory: {seen:x}");
     });
 }
 

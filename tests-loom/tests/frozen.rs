@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, thread};
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::Ordering;
 use tripoint_core::{Addr, AddrRange};
 use tripoint_gc::internal::{EnclosingRange, FrozenRange};
 
@@ -14,36 +14,39 @@ fn range(base: usize, limit: usize) -> AddrRange {
     AddrRange::new(Addr::new(base), Addr::new(limit)).unwrap()
 }
 
-/// A reader asks for an address that is in no range, while a record is used for another range.
+/// A reader asks for an address between two ranges, while a record is used for one of them and then for the other.
 fn reuse(contains: fn(&FrozenRange, Addr) -> bool) {
-    let frozen = Arc::new(FrozenRange::new());
-    frozen.register(range(10, 20));
-    let writer = {
-        let frozen = Arc::clone(&frozen);
-        thread::spawn(move || {
-            frozen.unregister();
-            frozen.register(range(2, 5));
-        })
-    };
-    assert!(!contains(&frozen, Addr::new(7)), "two ranges were taken for one");
-    writer.join().unwrap();
-    assert!(contains(&frozen, Addr::new(3)) && !contains(&frozen, Addr::new(15)));
+    let (low, high) = (range(2, 5), range(10, 20));
+    for (before, after) in [(high, low), (low, high)] {
+        model(move || {
+            let frozen = Arc::new(FrozenRange::new());
+            frozen.register(before);
+            let writer = {
+                let frozen = Arc::clone(&frozen);
+                thread::spawn(move || {
+                    frozen.unregister();
+                    frozen.register(after);
+                })
+            };
+            assert!(!contains(&frozen, Addr::new(7)), "two ranges were taken for one");
+            writer.join().unwrap();
+            assert!(contains(&frozen, after.base()) && !contains(&frozen, before.base()));
+        });
+    }
 }
 
 #[test]
 fn a_reader_never_mixes_two_ranges() {
-    model(|| reuse(FrozenRange::contains));
+    reuse(FrozenRange::contains);
 }
 
 /// Reads the limit of one range and the first address of another.
 #[test]
 #[should_panic(expected = "two ranges were taken for one")]
 fn without_a_version_a_reader_mixes_two_ranges() {
-    model(|| {
-        reuse(|frozen, addr| {
-            let limit = frozen.limit.load(Ordering::Acquire);
-            frozen.first.load(Ordering::Acquire) <= addr.get() && addr.get() < limit
-        });
+    reuse(|frozen, addr| {
+        let limit = frozen.limit.load(Ordering::Acquire);
+        frozen.first.load(Ordering::Acquire) <= addr.get() && addr.get() < limit
     });
 }
 
@@ -59,7 +62,7 @@ unsafe impl Sync for Segment {}
 unsafe impl Send for Segment {}
 
 /// A reader uses an object as soon as it is in the segment.
-fn grow(update: fn(&AtomicUsize, usize)) {
+fn grow(update: fn(&FrozenRange, Addr)) {
     let segment = Arc::new(Segment { words: FrozenRange::new(), object: UnsafeCell::new(0) });
     segment.words.register(range(10, 20));
     let writer = {
@@ -67,7 +70,7 @@ fn grow(update: fn(&AtomicUsize, usize)) {
         thread::spawn(move || {
             // SAFETY: a number, and uses that meet are what the model looks for.
             segment.object.with_mut(|object| unsafe { *object = 1 });
-            update(&segment.words.limit, 30);
+            update(&segment.words, Addr::new(30));
         })
     };
     if segment.words.contains(Addr::new(25)) {
@@ -79,14 +82,14 @@ fn grow(update: fn(&AtomicUsize, usize)) {
 
 #[test]
 fn a_reader_sees_the_objects_that_it_finds() {
-    model(|| grow(|limit, to| limit.store(to, Ordering::Release)));
+    model(|| grow(FrozenRange::update));
 }
 
 /// Only an ordering is missing.
 #[test]
 #[cfg_attr(tripoint_loom, should_panic(expected = "Causality violation"))]
 fn without_release_a_reader_finds_objects_that_it_does_not_see() {
-    model(|| grow(|limit, to| limit.store(to, Ordering::Relaxed)));
+    model(|| grow(|words, to| words.limit.store(to.get(), Ordering::Relaxed)));
 }
 
 /// A reader asks for what stays registered while a neighbour is unregistered.

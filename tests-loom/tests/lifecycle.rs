@@ -6,14 +6,15 @@
 use std::sync::Arc;
 
 use tests_loom::{model_unbounded, thread};
-use tripoint_contract::Phase;
-use tripoint_contract::internal::{Attendance, Lifecycle};
+use tripoint_contract::internal::{Attendance, Errands, Lifecycle};
+use tripoint_contract::{Mode, Phase, ViolationSet};
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
 /// A process with one hot thread, in Warmup.
 struct Process {
     lifecycle: Lifecycle,
     hot: Attendance,
+    errands: Errands,
     /// Set before SteadyState, as freezing an arena is.
     frozen: AtomicBool,
     /// Counted by the hot thread, as its tally is.
@@ -25,6 +26,7 @@ impl Process {
         let process = Self {
             lifecycle: Lifecycle::new(),
             hot: Attendance::new(),
+            errands: Errands::new(),
             frozen: AtomicBool::new(false),
             turns: AtomicUsize::new(0),
         };
@@ -236,6 +238,23 @@ fn join_and_leave(process: &Process) {
     process.hot.leave();
 }
 
+/// Does it while it is there.
+fn join_freeze_and_leave(process: &Process) {
+    join(process);
+    freeze(process);
+    process.hot.leave();
+}
+
+/// The twin: it leaves before it does it.
+fn leave_too_early(process: &Process) {
+    join_and_leave(process);
+    freeze(process);
+}
+
+fn takes_its_place(process: &Process) -> bool {
+    process.hot.reclaim()
+}
+
 /// A slot that was used and has no thread present has been left.
 fn finds_that_it_left(process: &Process) -> bool {
     process.hot.is_used() && !process.hot.is_present()
@@ -302,7 +321,128 @@ fn finding_that_a_thread_left_shows_what_it_did() {
 }
 
 #[test]
+fn finding_that_a_thread_left_shows_what_it_did_while_it_was_there() {
+    announcing(join_freeze_and_leave, finds_that_it_left);
+}
+
+#[test]
+fn taking_the_place_of_a_thread_that_left_shows_what_it_did() {
+    announcing(join_freeze_and_leave, takes_its_place);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn taken_too_early_a_place_says_nothing() {
+    announcing(leave_too_early, takes_its_place);
+}
+
+#[test]
 #[should_panic(expected = "observed before it was done")]
 fn left_too_early_a_thread_has_not_done_it() {
     announcing(too_early(join_and_leave), finds_that_it_left);
+}
+
+fn ask_for_a_poll(process: &Process) {
+    assert!(process.errands.ask_for_poll(1), "it was not asked for before");
+}
+
+fn polls(process: &Process) -> bool {
+    let mut polled = false;
+    process.errands.answer_poll(|| polled = true);
+    polled
+}
+
+fn ask_for_a_turn(process: &Process) {
+    assert!(process.errands.ask_for_turn(1), "it was not asked for before");
+}
+
+fn rehearses_a_turn(process: &Process) -> bool {
+    process.errands.turn_to_rehearse() == Some(1)
+}
+
+fn ask_for_a_mode(process: &Process) {
+    assert!(process.errands.ask_for_mode(Mode::Rehearsal), "it was not asked for before");
+}
+
+fn is_to_rehearse(process: &Process) -> bool {
+    process.errands.wants_rehearsal()
+}
+
+/// What is done before a question is done before the guard does what it is asked for, also if it was called for something
+/// else.
+#[test]
+fn what_is_asked_for_follows_the_question() {
+    announcing(in_order(ask_for_a_poll), polls);
+    announcing(in_order(ask_for_a_turn), rehearses_a_turn);
+    announcing(in_order(ask_for_a_mode), is_to_rehearse);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn asked_for_too_early_a_poll_follows_nothing() {
+    announcing(too_early(ask_for_a_poll), polls);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn asked_for_too_early_a_turn_follows_nothing() {
+    announcing(too_early(ask_for_a_turn), rehearses_a_turn);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn asked_for_too_early_a_mode_follows_nothing() {
+    announcing(too_early(ask_for_a_mode), is_to_rehearse);
+}
+
+/// Polls, and counts what it finds.
+fn poll(process: &Process) {
+    ask_for_a_poll(process);
+    process.errands.answer_poll(|| freeze(process));
+}
+
+/// The twin: what is found is counted after the answer.
+fn poll_too_early(process: &Process) {
+    ask_for_a_poll(process);
+    process.errands.answer_poll(|| ());
+    freeze(process);
+}
+
+fn has_polled(process: &Process) -> bool {
+    process.errands.has_polled(1)
+}
+
+#[test]
+fn finding_a_poll_shows_what_it_found() {
+    announcing(poll, has_polled);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn answered_too_early_a_poll_shows_nothing() {
+    announcing(poll_too_early, has_polled);
+}
+
+fn end_a_turn(process: &Process) {
+    process.errands.end_turn(1, ViolationSet::STEADY);
+}
+
+fn has_rehearsed(process: &Process) -> bool {
+    let has_rehearsed = process.errands.has_rehearsed(1);
+    assert!(
+        !has_rehearsed || process.errands.turn_classes() == ViolationSet::STEADY,
+        "the classes are there"
+    );
+    has_rehearsed
+}
+
+#[test]
+fn finding_a_turn_shows_what_happened_in_it() {
+    announcing(in_order(end_a_turn), has_rehearsed);
+}
+
+#[test]
+#[should_panic(expected = "observed before it was done")]
+fn ended_too_early_a_turn_shows_nothing() {
+    announcing(too_early(end_a_turn), has_rehearsed);
 }

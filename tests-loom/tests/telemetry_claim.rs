@@ -219,6 +219,146 @@ fn asking_before_taking_is_too_early() {
     use_a_number_again(|shared, thread| ask_first(shared, thread, Ordering::Release));
 }
 
+/// The number of a thread that has ended before a model begins.
+const ENDED: u32 = 2;
+
+/// A thread gets the number of one that has ended, and takes the ring of another. A third has its first event meanwhile.
+fn take_by_a_number_again(claim: Claim) {
+    model_bounded(3, move || {
+        let shared = Shared::new();
+        assert!(shared.ring().words().claim(ENDED, |_| false));
+        shared.first_has_ended.store(true, Ordering::Relaxed);
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.first_has_ended.store(false, Ordering::Relaxed);
+                shared.claim_and_write(1, claim)
+            })
+        };
+        let claims = u64::from(shared.claim_and_write(3, claim)) + u64::from(other.join().unwrap());
+        assert!(claims <= 1, "two threads have the ring");
+    });
+}
+
+#[test]
+fn a_ring_that_was_taken_is_kept_by_a_thread_whose_number_is_used_again() {
+    take_by_a_number_again(|shared, thread| {
+        shared.ring().words().claim(thread, |number| number == ENDED || shared.has_ended(number))
+    });
+}
+
+/// The twin: a thread takes the ring, and what it did before is not visible with its number. Only an ordering is missing.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic(expected = "two threads have the ring"))]
+fn a_ring_that_was_taken_without_order_is_taken_again() {
+    take_by_a_number_again(|shared, thread| {
+        let ring = *shared.ring().words();
+        let owner = ring.word(RingWord::Thread);
+        let other = owner.load(Ordering::Acquire) as u32;
+        (other == ENDED || shared.has_ended(other))
+            && owner
+                .compare_exchange(other.into(), thread.into(), Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    });
+}
+
+/// A thread returns its ring and ends, and the next one claims it. Another thread has its first event when the first has ended.
+fn give_back_and_claim(give_back: fn(&WordRing<'_>)) {
+    model_bounded(3, move || {
+        let shared = Shared::new();
+        assert!(shared.ring().words().claim(1, |_| false));
+        let others = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                give_back(shared.ring().words());
+                shared.first_has_ended.store(true, Ordering::Release);
+                shared.claim_and_write(2, claim)
+            })
+        };
+        let is_ours = shared.has_ended(1) && shared.claim_and_write(3, claim);
+        let claims = u64::from(is_ours) + u64::from(others.join().unwrap());
+        assert_eq!(claims, 1, "two threads have the ring, or none");
+    });
+}
+
+#[test]
+fn a_ring_that_is_returned_has_no_number() {
+    give_back_and_claim(|ring| ring.give_back());
+}
+
+/// The twin: a ring that is free, and still has a number.
+#[test]
+#[should_panic(expected = "two threads have the ring")]
+fn a_free_ring_with_a_number_has_two_threads() {
+    give_back_and_claim(|ring| ring.word(RingWord::State).store(RingState::Free as u64, Ordering::Release));
+}
+
+/// A thread returns its ring, while another has its first event. Whoever has the ring then ends, and a third can have it.
+fn give_back_and_end(give_back: fn(&WordRing<'_>)) {
+    model_unbounded(move || {
+        let shared = Shared::new();
+        assert!(shared.ring().words().claim(1, |_| false));
+        let first = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || give_back(shared.ring().words()))
+        };
+        let _ = shared.ring().words().claim(2, |_| false);
+        first.join().unwrap();
+        assert!(shared.ring().words().claim(3, |_| true), "no thread has the ring again");
+    });
+}
+
+#[test]
+fn a_ring_that_is_returned_is_not_lost() {
+    give_back_and_end(|ring| ring.give_back());
+}
+
+/// The twin: a ring that is free before it has no number.
+#[test]
+#[should_panic(expected = "no thread has the ring again")]
+fn a_ring_that_is_free_too_early_is_lost() {
+    give_back_and_end(|ring| {
+        ring.word(RingWord::State).store(RingState::Free as u64, Ordering::Release);
+        ring.word(RingWord::Thread).store(0, Ordering::Relaxed);
+    });
+}
+
+/// A thread asks whether another has ended, which returns its ring meanwhile. A third claims it. Loom takes the zero of the
+/// one and the exchange of the other for unordered, so they are one thread here.
+fn ask_too_late(ask: fn(&WordRing<'_>, &dyn Fn())) {
+    model_unbounded(move || {
+        let shared = Shared::new();
+        let ring = *shared.ring().words();
+        assert!(ring.claim(1, |_| false));
+        ask(&ring, &|| {
+            ring.give_back();
+            assert!(ring.claim(2, |_| false));
+        });
+        assert_eq!(shared.word(RingWord::Thread), 2, "the ring has another number than its thread");
+    });
+}
+
+#[test]
+fn a_thread_that_asks_leaves_a_ring_that_was_claimed_meanwhile() {
+    ask_too_late(|ring, meanwhile| {
+        let is_claimed = ring.claim(3, |_| {
+            meanwhile();
+            false
+        });
+        assert!(!is_claimed);
+    });
+}
+
+/// The twin: a thread that puts back the number that it found, whatever is there now.
+#[test]
+#[should_panic(expected = "the ring has another number than its thread")]
+fn a_thread_that_puts_a_number_back_takes_the_next_ones() {
+    ask_too_late(|ring, meanwhile| {
+        meanwhile();
+        ring.word(RingWord::Thread).store(1, Ordering::Release);
+    });
+}
+
 /// A ring whose first block is full, and to whose second one a record was written; a thread then ends in the
 /// middle of a long record, and another writes a short one. Meanwhile a reader copies the words that are one lap older.
 fn end_in_the_middle(repair: fn(&RecordRing<'_>)) {

@@ -180,6 +180,38 @@ fn looking_before_taking_is_too_early() {
     });
 }
 
+/// An object is remembered and forgotten, while another thread may remember one in the same place: no state of an entry is
+/// there twice, because each writer finds what the last one left.
+fn take_over(forget: fn(&Table, Addr)) {
+    model_bounded(2, move || {
+        let table = Arc::new(Table::new());
+        let other = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || table.remember(&object(2, SECOND)))
+        };
+        table.remember(&object(1, FIRST));
+        forget(&table, Addr::new(FIRST));
+        other.join().unwrap();
+        let states = (0..8).map(|place| table.place(place).1.state().load(Ordering::Relaxed));
+        assert_eq!(states.sum::<usize>(), 2 * 2, "two objects had one state");
+    });
+}
+
+#[test]
+fn who_takes_a_place_finds_what_the_last_one_left() {
+    take_over(|table, object| table.forget(object));
+}
+
+/// The twin: a place that is left without order. Shuttle cannot reorder the words.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic(expected = "two objects had one state"))]
+fn a_place_that_is_left_without_order_is_not_found_as_it_was() {
+    take_over(|table, object| {
+        let place = (0..8).find(|&place| table.place(place).0.load(Ordering::Relaxed) == object.get());
+        table.place(place.expect("it is there")).0.store(0, Ordering::Relaxed);
+    });
+}
+
 /// A thread remembers an object and passes it on to another, which frees it.
 fn pass_on(store: Ordering, load: Ordering) {
     model_bounded(2, move || {

@@ -201,6 +201,75 @@ fn comparing_keys_that_change_finds_what_never_was_there() {
     });
 }
 
+/// A thing ends after it has counted once more, against a reader: that finds all counts if it finds that the thing is gone.
+fn end(end: fn(Entry<'_>)) {
+    fn read(shared: &Shared) -> Option<u64> {
+        let state = shared.words[0].load(Ordering::Acquire);
+        (state & 0xff == EntryState::Gone as u64).then(|| shared.word(COUNT))
+    }
+    model_bounded(BOUND, move || {
+        let shared = Shared::new(1);
+        assert!(shared.take(5));
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || end(shared.table().only_entry().unwrap()))
+        };
+        assert!(matches!(read(&shared), None | Some(6)), "a thing that is gone has not counted");
+        other.join().unwrap();
+        assert_eq!(read(&shared), Some(6));
+    });
+}
+
+#[test]
+fn what_is_gone_has_counted() {
+    end(|entry| {
+        entry.add(COUNT, 1);
+        entry.retire();
+    });
+}
+
+/// The twin: a thing that counts after its end.
+#[test]
+#[should_panic(expected = "a thing that is gone has not counted")]
+fn what_is_gone_too_early_has_not_counted() {
+    end(|entry| {
+        entry.retire();
+        entry.add(COUNT, 1);
+    });
+}
+
+/// A thread adds to two counters. A reader that finds the second finds the first.
+fn add_both(add: fn(Entry<'_>)) {
+    model_bounded(BOUND, move || {
+        let shared = Shared::new(1);
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || add(shared.table().only_entry().unwrap()))
+        };
+        let second = shared.words[COUNT].load(Ordering::Acquire);
+        assert!(second <= shared.word(FIRST_KEY), "the second came first");
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_added_after_is_found_after() {
+    add_both(|entry| {
+        entry.add(FIRST_KEY, 1);
+        entry.add_after(COUNT, 1);
+    });
+}
+
+/// The twin: only an ordering is missing.
+#[test]
+#[cfg_attr(tripoint_loom, should_panic(expected = "the second came first"))]
+fn what_is_added_in_no_order_is_found_in_none() {
+    add_both(|entry| {
+        entry.add(FIRST_KEY, 1);
+        entry.add(COUNT, 1);
+    });
+}
+
 /// Two threads count for the same thing, which neither has found in the table.
 fn count(add: fn(Entry<'_>)) {
     type Count = fn(&Shared, fn(Entry<'_>));

@@ -4,11 +4,13 @@
 //! Bound: none for lookups, three preemptions if two threads take the lock.
 #![cfg(any(tripoint_loom, tripoint_shuttle))]
 
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 use std::sync::Arc;
 
 use tests_loom::{UnsafeCell, model, model_unbounded, thread};
-use tripoint_core::internal::{AtomicUsize, Ordering, Tract, TractTable, fence};
-use tripoint_core::{CheckLevel, Error, Lock, PoolId};
+use tripoint_core::internal::{AtomicUsize, Ordering, PartMemory, Tract, TractTable, fence};
+use tripoint_core::{Block, CheckLevel, Error, Lock, PoolId};
 
 const GRAINS: u32 = 4;
 const NEIGHBOUR: PoolId = PoolId::new(2).unwrap();
@@ -214,6 +216,21 @@ fn given_before_they_are_decommitted_grains_lose_memory() {
     });
 }
 
+/// The memory of a grain that an arena shares between its pools.
+#[repr(C, align(4096))]
+struct GrainMemory([MaybeUninit<u8>; 4096]);
+
+/// Shares a grain as an arena does it. What it writes first stands for the owners of the grain's parts, which come before
+/// the fence.
+fn supply(grains: &Grains, index: u32, memory: &mut GrainMemory) {
+    grains.set_committed(index, true);
+    let size = size_of::<GrainMemory>();
+    // SAFETY: this is memory of that size, which nothing else uses for as long as the parts are.
+    let grain = unsafe { Block::new(NonNull::from(memory).cast(), size) };
+    // SAFETY: it is a whole grain of the size and with the alignment that the parts have, and nothing else uses it.
+    unsafe { PartMemory::new(size).supply(grain) };
+}
+
 /// A spare grain becomes the arena's own, is written, and is joined, while a thread looks at it that knows its address only:
 /// it finds nothing, or what was written.
 fn shared(look: fn(&[Tract], u32) -> Option<u32>) {
@@ -225,8 +242,7 @@ fn shared(look: fn(&[Tract], u32) -> Option<u32>) {
             let grains = Arc::clone(&grains);
             thread::spawn(move || {
                 assert_eq!(grains.take(PoolId::ARENA), Ok(index));
-                grains.set_committed(index, true);
-                fence(Ordering::Release);
+                supply(&grains, index, &mut GrainMemory([MaybeUninit::uninit(); 4096]));
                 TractTable::join(&grains.entries, index, 1);
             })
         };

@@ -124,10 +124,10 @@ impl Buffer {
     /// The owner: changes words that observers see changed together or not at all.
     #[inline]
     pub(crate) fn transition(&self, change: impl FnOnce()) {
-        // Only the owner writes the count. Whoever finds a word that `change` stored, with release order as all of
-        // them, finds the count odd or later.
+        // Only the owner writes the count. A thread that finds a word that `change` stored with release order finds the
+        // count odd or later. From an odd count no thread concludes anything of what came before.
         let before = self.transitions.load(Ordering::Relaxed);
-        self.transitions.store(before.wrapping_add(1), Ordering::Release);
+        self.transitions.store(before.wrapping_add(1), Ordering::Relaxed);
         change();
         self.transitions.store(before.wrapping_add(2), Ordering::Release);
     }

@@ -63,7 +63,9 @@ impl Buffer {
             // The owner ends a flip before it changes the base. So while this flip lasts,
             // `base` and `seen` are of the same memory.
             let base = Addr::of(self.base.load(Ordering::Acquire));
-            let lasts = self.init_at_flip.load(Ordering::Acquire) == seen;
+            // This needs no order: if the flip lasts, `decide` or the exchange above has acquired it, and who goes on
+            // from one that does not acquires it by the next exchange or in `scan_limit`.
+            let lasts = self.init_at_flip.load(Ordering::Relaxed) == seen;
             // If the owner went on meanwhile from the flip before this one, this begins anew: that flip was not
             // marked here, so what the owner does next need not follow what the caller did (design/ap.md
             // `.flip.still`).
@@ -133,7 +135,8 @@ impl Owner<'_> {
         // `limit` was read without acquiring, so this may miss a flip that zeroed
         // it. Then the barrier pair, which covers (`init`, `init_at_flip`) as it
         // covers (`init`, `limit`), made the flip see the object.
-        let mut seen = self.buffer.init_at_flip.load(Ordering::Acquire);
+        // What the owner begins next follows the flip because it re-arms, so this acquires nothing.
+        let mut seen = self.buffer.init_at_flip.load(Ordering::Relaxed);
         if seen == UNDECIDED {
             // Decide the flip here: the object is whole, so let it be seen.
             match self.buffer.replace_init_at_flip(UNDECIDED, end) {

@@ -99,8 +99,9 @@ impl Buffer {
     /// Returns what `read` finds, unless words changed together meanwhile.
     pub(crate) fn undisturbed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
         let before = self.transitions.load(Ordering::Acquire);
+        // The loads of `read` acquire. So if one of the words is newer than the first look at the count, the second one sees that.
         let found = read();
-        let after = self.transitions.load(Ordering::Acquire);
+        let after = self.transitions.load(Ordering::Relaxed);
         (before == after && before.is_multiple_of(2)).then_some(found)
     }
 
@@ -112,6 +113,7 @@ impl Buffer {
         let base = Addr::of(self.base.load(Ordering::Acquire));
         let pool_limit = Addr::of(self.pool_limit.load(Ordering::Acquire));
         let limit = Addr::of(self.fields.limit.load(Ordering::Acquire));
+        // Before `init`, which is not older than a flip that saw it.
         let flip = self.init_at_flip.load(Ordering::Acquire);
         // `alloc` is read before `init`, so that it is not newer.
         let alloc = Addr::of(self.fields.alloc.load(Ordering::Acquire));

@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::{BufferOperations, registry_of};
+use tripoint_core::internal::{BufferOperations, Ordering, registry_of};
 use tripoint_core::{BufferClass, BufferKind, Check, CheckError, CheckLevel, PoolClass, Result, ensure};
 
 use crate::protocol::buffer::Buffer;
@@ -41,7 +41,10 @@ impl<K: BufferClass> Check for PoolBuffer<K> {
             // The class is notified before the buffer gets memory and after it lost it: so the segment is that of the memory
             // that an undisturbed look finds.
             let agree = self.undisturbed(|| {
-                let segment = self.class.segment_rank_set().filter(|_| !self.init().is_null());
+                let segment = self
+                    .class
+                    .segment_rank_set()
+                    .filter(|_| !self.fields.init.load(Ordering::Acquire).is_null());
                 segment.is_none_or(|ranks| ranks == self.rank_set())
             });
             ensure("Buffer", agree.unwrap_or(true), "a buffer has the ranks of its segment")?;

@@ -201,12 +201,11 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     }
 
     fn mode_in(&self, phase: Phase) -> Mode {
-        let wanted = self.slot.errands.mode.load(Ordering::Acquire);
         match (self.by_hand.get(), phase) {
             (Some(mode), _) => mode,
             (None, Phase::SteadyState) => Mode::Armed,
             (None, Phase::Teardown) => Mode::Counting,
-            (None, _) if wanted == Mode::Rehearsal as usize => Mode::Rehearsal,
+            (None, _) if self.slot.errands.wants_rehearsal() => Mode::Rehearsal,
             (None, _) => Mode::Counting,
         }
     }
@@ -240,25 +239,15 @@ impl<R: AmnestyReason, D: Detectors> Guard<R, D> {
     }
 
     fn answer_poll(&self) {
-        let errands = &self.slot.errands;
-        let wanted = errands.poll_wanted.load(Ordering::Acquire);
-        if wanted != errands.poll_done.load(Ordering::Relaxed) {
-            self.poll();
-            errands.poll_done.store(wanted, Ordering::Release);
-        }
+        self.slot.errands.answer_poll(|| self.poll());
     }
 
     /// Rehearses one turn: from the check that sees the request to the next.
     fn answer_turn(&self) {
-        let errands = &self.slot.errands;
-        let wanted = errands.turn_wanted.load(Ordering::Acquire);
-        if wanted == errands.turn_done.load(Ordering::Relaxed) {
-            return;
-        }
+        let Some(wanted) = self.slot.errands.turn_to_rehearse() else { return };
         self.poll();
         if self.turn.replace(wanted) == wanted {
-            errands.turn_classes.store(self.baselines.happened(self.slot).bits(), Ordering::Relaxed);
-            errands.turn_done.store(wanted, Ordering::Release);
+            self.slot.errands.end_turn(wanted, self.baselines.happened(self.slot));
         } else {
             self.baselines.move_to_now(self.slot);
             // The next check comes here again.

@@ -18,7 +18,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// Asks the threads that were not yet asked for that poll or a later one.
     pub(crate) fn ask_for_poll(&self, wanted: usize) {
         for slot in self.hot_threads() {
-            if slot.errands.poll_wanted.fetch_max(wanted, Ordering::AcqRel) < wanted {
+            if slot.errands.ask_for_poll(wanted) {
                 slot.attendance.call();
             }
         }
@@ -35,7 +35,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     pub(crate) fn request_rehearsal(&self, rehearse: bool) {
         let mode = if rehearse { Mode::Rehearsal } else { Mode::Counting };
         for slot in self.hot_threads() {
-            if slot.errands.mode.swap(mode as usize, Ordering::AcqRel) != mode as usize {
+            if slot.errands.ask_for_mode(mode) {
                 slot.attendance.call();
             }
         }
@@ -45,7 +45,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// for that turn already.
     pub(crate) fn request_turn(&self, turn: usize) {
         for slot in self.hot_threads() {
-            if slot.errands.turn_wanted.swap(turn, Ordering::AcqRel) != turn {
+            if slot.errands.ask_for_turn(turn) {
                 slot.attendance.call();
             }
         }

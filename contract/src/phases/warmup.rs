@@ -415,7 +415,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     /// The first thread whose rehearsal had events.
     fn unclean(&self) -> Option<WarmupFailure> {
         self.contract.hot_threads().find_map(|slot| {
-            let classes = ViolationSet::from_bits_truncate(slot.errands.turn_classes.load(Ordering::Relaxed));
+            let classes = slot.errands.turn_classes();
             let failure = WarmupFailure {
                 thread: Some(slot.name()),
                 classes,
@@ -433,7 +433,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Warmup<'a, R, THREADS> {
     }
 
     fn has_rehearsed(&self, slot: &Slot) -> bool {
-        slot.errands.turn_done.load(Ordering::Acquire) == self.rounds
+        slot.errands.has_rehearsed(self.rounds)
     }
 
     /// The failure if patience ends now.

@@ -67,7 +67,7 @@ impl Attendance {
     }
 
     fn take(&self, from: usize) -> bool {
-        let taken = self.state.compare_exchange(from, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let taken = self.state.compare_exchange(from, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok();
         if taken {
             self.acknowledged.store(0, Ordering::Relaxed);
             self.tenancy.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ impl Attendance {
     /// The number, from one, of the thread that has it or had it last.
     #[must_use]
     pub fn tenancy(&self) -> usize {
-        self.tenancy.load(Ordering::Acquire)
+        self.tenancy.load(Ordering::Relaxed)
     }
 
     /// Becomes present, and acknowledges the phase it finds.

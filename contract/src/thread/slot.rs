@@ -166,12 +166,9 @@ impl Slot {
         self.tallies.reset();
         self.armed_tallies.reset();
         self.heap_tallies.reset();
-        let errands = &self.errands;
-        let answers = [&errands.mode, &errands.poll_wanted, &errands.poll_done, &errands.turn_wanted];
+        self.errands.forget();
         let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
-        let more = [&errands.turn_done, &errands.turn_classes];
-        let all = answers.into_iter().chain(words).chain(more).chain(&self.overlapped);
-        all.for_each(|word| word.store(0, Ordering::Relaxed));
+        words.into_iter().chain(&self.overlapped).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
     /// Whether the thread left nothing that the report must show: no alarm, and no record that
@@ -318,7 +315,7 @@ impl Slot {
 
     /// Whether the thread has polled since that request.
     pub(crate) fn has_polled(&self, request: usize) -> bool {
-        self.errands.poll_done.load(Ordering::Acquire) >= request
+        self.errands.has_polled(request)
     }
 
     /// Number of alarms raised.

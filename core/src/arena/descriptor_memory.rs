@@ -74,8 +74,8 @@ impl DescriptorMemory {
     /// The alignment of every descriptor, in bytes.
     pub const ALIGN: Align = Align::new(STEP).unwrap();
 
-    /// The largest descriptor, in bytes. Shuttle's atomics are many times as large.
-    pub const SIZE_MAX: usize = if cfg!(tripoint_shuttle) { 8192 } else { 1024 };
+    /// The largest descriptor, in bytes. The atomics of loom and of shuttle are larger.
+    pub const SIZE_MAX: usize = if cfg!(any(tripoint_loom, tripoint_shuttle)) { 8192 } else { 1024 };
 
     /// Has no memory yet.
     #[must_use]

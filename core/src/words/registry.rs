@@ -48,10 +48,11 @@ impl RegistryNode {
         self.layout
     }
 
-    /// Whether the descriptor has an owner at this moment.
+    /// Whether the descriptor has an owner at this moment. This orders nothing: what a descriptor shows to other threads
+    /// has its own order, as its next owner renews it after it was claimed.
     #[must_use]
     pub fn is_claimed(&self) -> bool {
-        self.claimed.load(Ordering::Acquire)
+        self.claimed.load(Ordering::Relaxed)
     }
 }
 
@@ -203,7 +204,7 @@ impl Registry {
             debug_assert!(IN_MODEL || !found.is_claimed(), "{node:?} is free and claimed");
             if found.layout == layout {
                 link.store(found.next_free.load(Ordering::Relaxed), Ordering::Relaxed);
-                found.claimed.store(true, Ordering::Release);
+                found.claimed.store(true, Ordering::Relaxed);
                 return Some(node);
             }
             link = &found.next_free;
@@ -222,7 +223,7 @@ impl Registry {
         debug_assert!(IN_MODEL || released.is_claimed(), "{node:?} is released twice");
         let _one_at_a_time = self.free_lock.lock();
         released.next_free.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
-        released.claimed.store(false, Ordering::Release);
+        released.claimed.store(false, Ordering::Relaxed);
         self.free.store(node.as_ptr(), Ordering::Relaxed);
     }
 

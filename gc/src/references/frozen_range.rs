@@ -101,18 +101,18 @@ impl EnclosingRange {
         Self { base: AtomicUsize::new(usize::MAX), limit: AtomicUsize::new(0) }
     }
 
-    /// The writer: encloses `range` from here on. What was and stays enclosed is enclosed by each of the words before
-    /// and after, so readers do not miss it meanwhile.
+    /// The writer: encloses `range` from here on. What was and stays enclosed lies between any two values that the words
+    /// have meanwhile, so readers do not miss it, and the words need no order.
     pub fn enclose(&self, range: Option<AddrRange>) {
         let (base, limit) = range.map_or((usize::MAX, 0), |range| (range.base().get(), range.limit().get()));
-        self.base.store(base, Ordering::Release);
-        self.limit.store(limit, Ordering::Release);
+        self.base.store(base, Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Whether it encloses `addr`: two compares.
     #[inline]
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
-        self.base.load(Ordering::Acquire) <= addr.get() && addr.get() < self.limit.load(Ordering::Acquire)
+        self.base.load(Ordering::Relaxed) <= addr.get() && addr.get() < self.limit.load(Ordering::Relaxed)
     }
 }

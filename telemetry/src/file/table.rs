@@ -39,7 +39,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     }
 
     /// As [`add`](Self::add). A reader that sees it also sees what this thread added before.
-    pub(crate) fn add_after(self, word: usize, amount: u64) {
+    pub fn add_after(self, word: usize, amount: u64) {
         self.word(word).fetch_add(amount, Ordering::Release);
     }
 
