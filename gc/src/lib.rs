@@ -34,7 +34,7 @@
 //! # Typed objects
 //!
 //! [`object_types!`] declares the types of objects. [`Inside::alloc`] makes an object and returns a [`Gc`], a reference
-//! to it, which is one word and may be copied. Objects may refer to each other in circles. What a [`Rooted`] leads to
+//! to it, which is one word and may be copied. Objects may refer to each other in cycles. What a [`Rooted`] leads to
 //! is kept, and what a [`PinnedRooted`] leads to does not move.
 //!
 //! ```

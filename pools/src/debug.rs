@@ -59,7 +59,7 @@ impl Default for DebugOptions {
 /// (design/debug.md `.debug.points`).
 ///
 /// It takes `DebugPool::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
-/// larger units; two bits for each word of the pool in the arena's control memory;
+/// larger units; two bits for each word of the pool in the arena's descriptor memory;
 /// and time in proportion to the sizes of objects.
 ///
 /// ```

@@ -6,7 +6,7 @@
 use crate::estimators::negative_binomial::quantile;
 use crate::estimators::normal;
 
-/// If what is missed varies as little as the sum of so many small objects, it has a normal distribution.
+/// If what is missed varies as little as the sum of that many small objects, it has a normal distribution.
 const MANY: f64 = 1e6;
 
 /// The finest steps, as a part of what one object missed stands for. Objects that are smaller are as if they were
