@@ -31,8 +31,12 @@ impl<'ast> Visit<'ast> for Found<'_> {
 
 /// The value of numbers, sums, products and shifts, of the size of a word, and of the one that counts outside of
 /// models and on 64 bits.
-fn value(expression: &Expr) -> Option<u128> {
+pub(crate) fn value(expression: &Expr) -> Option<u128> {
     match expression {
+        Expr::Path(path) => {
+            let names: Vec<_> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+            (names == ["usize", "MAX"]).then_some(usize::MAX as u128)
+        }
         Expr::Lit(literal) => match &literal.lit {
             Lit::Int(number) => number.base10_parse().ok(),
             _ => None,
@@ -59,6 +63,18 @@ fn value(expression: &Expr) -> Option<u128> {
             let Expr::Path(function) = &*call.func else { return None };
             (function.path.segments.last()?.ident == "size_of").then_some(size_of::<usize>() as u128)
         }
+        _ => None,
+    }
+}
+
+/// The value of the constant of a file that an expression names, if there is one of that name.
+pub(crate) fn constant_of(file: &syn::File, expression: &Expr) -> Option<u128> {
+    let Expr::Path(path) = expression else { return None };
+    let name = path.path.get_ident()?.to_string();
+    let mut found = Found(&name, Vec::new());
+    found.visit_file(file);
+    match found.1.as_slice() {
+        [one] => value(one),
         _ => None,
     }
 }

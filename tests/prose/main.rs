@@ -3,6 +3,7 @@
 
 mod claims;
 mod constants;
+mod defaults;
 #[path = "../repository/mod.rs"]
 mod repository;
 mod safety;

@@ -111,6 +111,34 @@ fn the_readme_of_verify_lists_every_check() {
     assert_eq!(wrong_checks(&readme.unwrap(), &there), [""; 0]);
 }
 
+/// Checks whose last cell is empty although continuous integration runs them, or the other way round.
+fn wrong_runs(readme: &Text, script: &str) -> Vec<String> {
+    let rows = readme.text.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6);
+    let wrong = rows.filter_map(|row| {
+        let name = row.split('`').nth(1)?;
+        let is_run = script.lines().any(|line| {
+            line.trim_start()
+                .strip_prefix("verify/")
+                .and_then(|call| call.strip_prefix(name))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+        let says_so = !row.split('|').nth(5)?.trim().is_empty();
+        (is_run != says_so).then(|| format!("{name} is run: {is_run}"))
+    });
+    wrong.collect()
+}
+
+#[test]
+fn the_readme_of_verify_says_what_continuous_integration_runs() {
+    let readme =
+        repository::texts("verify", &["md"]).into_iter().find(|page| page.path == "verify/README.md");
+    let script = std::fs::read_to_string(repository::root().join(".ci/run")).unwrap();
+    assert_eq!(wrong_runs(&readme.unwrap(), &script), [""; 0]);
+    let readme = page("verify/README.md", "| `a` | ? | 1 min | | yes |\n| `b` | ? | 1 min | | |\n");
+    assert_eq!(wrong_runs(&readme, "    verify/a --quick\n"), [""; 0]);
+    assert_eq!(wrong_runs(&readme, "verify/ab\nverify/b\n"), ["a is run: false", "b is run: true"]);
+}
+
 #[test]
 fn checks_that_are_not_listed_are_found() {
     let readme =
