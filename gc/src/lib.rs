@@ -214,7 +214,7 @@
 //! # Transforms
 //!
 //! A [`Transform`] has new objects take the place of old ones: with the heap stopped, it replaces every exact reference to
-//! an old object, in all objects and roots. So a program can define a type of objects anew while there are instances of it.
+//! an old object, in all objects and roots. So a program can redefine a type of objects while there are instances of it.
 //!
 //! # Collections in steps
 //!
