@@ -3,11 +3,12 @@
 
 use core::marker::PhantomData;
 
+use tripoint::contract::ViolationClass;
 use tripoint::contract::gate::Steady;
-use tripoint::telemetry::{Mean, Room};
+use tripoint::telemetry::{Mean, Room, format};
 use tripoint::{
-    ArenaVm, ArenaVmOptions, Frame, Mfs, MfsCache, MfsOptions, MvffOptions, PacketBurst, Returns, SncOptions,
-    TlsfOptions, UnitOf,
+    ArenaVm, ArenaVmOptions, Frame, Mfs, MfsCache, MfsOptions, MvffOptions, PacketBurst, Returns, Site,
+    SncOptions, TlsfOptions, UnitOf,
 };
 use tripoint_gc::{GENERATIONS, Policy};
 
@@ -231,10 +232,97 @@ fn claims() -> Vec<Claim> {
     ]
 }
 
+/// Those of the design pages.
+#[cfg(target_pointer_width = "64")]
+fn claims_of_design() -> Vec<Claim> {
+    let core = |name| constant("core/src/arena", name);
+    let arena = |name| bytes(constant("arena-vm/src", name));
+    let contract = |name| constant("contract/src", name);
+    vec![
+        claim(
+            "design/core.md",
+            "A lock spins, and after {} looks",
+            [number(constant("core/src/primitive", "LOOKS"))],
+        ),
+        claim("design/arena.md", "`TractTable::PIECE` = {} grains", [number(core("PIECE"))]),
+        claim("design/arena.md", "rounded up to 64 bytes, up to {}", [number(core("SIZE_MAX"))]),
+        claim(
+            "design/arena.md",
+            "A part has {} to {}, in steps of {}",
+            [
+                number(constant("core/src", "PART_ALIGN")),
+                format!("{} bytes", number(constant("core/src", "PART_SIZE_MAX"))),
+                number(constant("core/src", "PART_ALIGN")),
+            ],
+        ),
+        claim(
+            "design/ap.md",
+            "sizes above {} (`INLINE_SIZE_MAX`)",
+            [bytes(constant("core/src", "INLINE_SIZE_MAX"))],
+        ),
+        claim("design/arena-vm.md", "1/64th, at most {}", [arena("DESCRIPTORS_MAX")]),
+        claim("design/arena-vm.md", "raises the floor by as much, up to {}", [arena("SPARE_AGAIN")]),
+        claim("design/arena-vm.md", "and up to {} (four grains", [arena("SPARE_FLOOR")]),
+        claim("design/arena-vm.md", "if that is less, and at most {}", [arena("STEP_MAX")]),
+        claim("design/arena-vm.md", "So does this one below {}", [arena("ZERO_MIN")]),
+        claim(
+            "design/cache.md",
+            "Up to {} sizes, each a multiple",
+            [number(constant("pools/src", "CLASSES_MAX"))],
+        ),
+        claim(
+            "design/cache.md",
+            "a *portion* of {} blocks, or of {}",
+            [number(constant("pools/src/cache", "FIRST")), bytes(constant("pools/src/cache", "FIRST_SIZE"))],
+        ),
+        claim(
+            "design/pool-mfs.md",
+            "a list of batches, of {} units",
+            [number(Returns::<&ArenaVm, UnitOf<u64>>::BATCH)],
+        ),
+        claim(
+            "design/pool-tlsf.md",
+            "at most {} blocks are looked at",
+            [number(constant("pools/src", "LOOKS"))],
+        ),
+        claim(
+            "design/contract.md",
+            "two rings of {} records of {} words, and {} classes",
+            [
+                number(contract("RING_RECORDS")),
+                number(contract("HEAD") + constant("stack/src", "FRAMES")),
+                number(ViolationClass::ALL.len()),
+            ],
+        ),
+        claim("design/contract.md", "{} of stack is touched", [bytes(contract("STACK_TOUCHED"))]),
+        claim("design/contract.md", "has room for, less {}", [bytes(contract("STACK_LEFT"))]),
+        claim("design/contract.md", "more than {} minor ones", [number(contract("FAULT_SLACK"))]),
+        claim(
+            "design/telemetry.md",
+            "Records have at most {} words, texts {} bytes and sites {} frames",
+            [number(format::MAX_RECORD_WORDS), number(format::MAX_TEXT_BYTES), number(format::MAX_FRAMES)],
+        ),
+        claim("design/telemetry.md", "Tables have entries of {} words", [number(format::TABLE_ENTRY_WORDS)]),
+        claim(
+            "design/stack.md",
+            "A site is {} return addresses, the innermost first; a zero ends it. It takes {} bytes",
+            [number(Site::FRAMES), number(size_of::<Site>())],
+        ),
+        claim("design/sampling.md", "in steps of at most {}", [bytes(constant("telemetry/src", "LOOK"))]),
+        claim(
+            "design/adaptors.md",
+            "An object of {} or more that moves is copied in pieces of {}",
+            [bytes(constant("adaptors/src", "LARGE")), bytes(constant("adaptors/src", "PIECE"))],
+        ),
+        claim("design/adaptors.md", "The depot keeps at most {}", [bytes(constant("adaptors/src", "DEPOT"))]),
+    ]
+}
+
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn numbers_in_prose_are_those_of_the_code() {
-    let claims = claims();
+    let mut claims = claims();
+    claims.extend(claims_of_design());
     let read = |path| std::fs::read_to_string(repository::root().join(path)).expect("the page is there");
     let wrong: Vec<_> = claims.iter().filter_map(|claim| claim.miss(&read(claim.page))).collect();
     assert_eq!(wrong, [""; 0]);
