@@ -3,14 +3,16 @@
 
 use core::marker::PhantomData;
 
-use tripoint::contract::ViolationClass;
-use tripoint::contract::gate::Steady;
-use tripoint::telemetry::{Mean, Room, format};
-use tripoint::{
-    ArenaVm, ArenaVmOptions, Frame, Mfs, MfsCache, MfsOptions, MvffOptions, PacketBurst, Returns, Site,
-    SncOptions, TlsfOptions, UnitOf,
-};
+use tripoint_ap::Frame;
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_contract::ViolationClass;
+use tripoint_contract::gate::Steady;
 use tripoint_gc::{GENERATIONS, Policy};
+use tripoint_pools::{
+    Mfs, MfsCache, MfsOptions, MvffOptions, PacketBurst, Returns, SncOptions, TlsfOptions, UnitOf,
+};
+use tripoint_stack::Site;
+use tripoint_telemetry::{Mean, Room, format};
 
 use crate::constants::constant;
 use crate::repository;
