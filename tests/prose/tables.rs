@@ -45,8 +45,31 @@ fn wrong_files(module: &Text, sources: &[Text]) -> Vec<String> {
         (!below.contains('/') && below != "lib").then(|| below.to_owned())
     };
     let there: BTreeSet<_> = sources.iter().filter_map(name).collect();
-    let tables = tables(&lines, &["file", "file, from the ground up"]);
+    let mut tables = tables(&lines, &["file", "file, from the ground up"]);
+    tables.extend(drawn_tables(&lines, &there));
     tables.iter().flat_map(|listed| differences(&module.path, listed, &there)).collect()
+}
+
+/// Tables that are drawn: blocks of text whose lines begin with a name or more, most of them of files. What such a
+/// page names elsewhere in its text, it need not draw.
+fn drawn_tables(lines: &[&str], there: &BTreeSet<String>) -> Vec<Vec<String>> {
+    let mut drawn = Vec::new();
+    for (begin, _) in lines.iter().enumerate().filter(|(_, line)| **line == "```text") {
+        let block = lines[begin + 1..].iter().take_while(|line| **line != "```");
+        let cells = block.filter_map(|line| line.split_once("  ")).map(|(cell, _)| cell);
+        let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let mut names: Vec<_> =
+            cells.flat_map(|cell| cell.split(", ")).filter(is_name).map(str::to_owned).collect();
+        let known = names.iter().filter(|name| there.contains(*name)).count();
+        if known >= 3 && 2 * known > names.len() {
+            let is_said = |name: &&String| lines.iter().any(|line| line.contains(&format!("`{name}`")));
+            let beside = there.iter().filter(|name| *name == "design" || is_said(name));
+            let beside: Vec<_> = beside.filter(|name| !names.contains(*name)).cloned().collect();
+            names.extend(beside);
+            drawn.push(names);
+        }
+    }
+    drawn
 }
 
 /// The sources of the crates. A table in another folder may leave files out.
@@ -84,6 +107,16 @@ fn files_that_are_not_listed_are_found() {
         ["x/src/a.rs: d is listed, and not there"]
     );
     assert_eq!(check("//! | `b`, `c` | |\n//! | `c` | |"), ["x/src/a.rs: a name is listed twice"]);
+    let draw = |lines: &str| {
+        let module = page("x/src/a.rs", &format!("//! A.\n//! ```text\n{lines}//! ```\nmod b;"));
+        wrong_files(&module, &["b", "c", "d", "e"].map(|name| page(&format!("x/src/a/{name}.rs"), "")))
+    };
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//!   e   one\n"), [""; 0]);
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//! ```\n//! `e` is apart.\n"), [""; 0]);
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n"), ["x/src/a.rs: e is not listed"]);
+    let gone = ["x/src/a.rs: e is not listed", "x/src/a.rs: f is listed, and not there"];
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//!   f   one\n"), gone);
+    assert_eq!(draw("//!   thread b  and c\n"), [""; 0]);
 }
 
 /// What a page lists, compared with what is there.
