@@ -374,7 +374,7 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
         let size = self.pool.reserve_size(fenced).ok_or(UNSERVED)?;
         let mut state = self.state.lock();
         let object = self.ask(&mut state, |pool| pool.alloc(fenced))?;
-        // SAFETY: the pool gave the object out, which takes so many bytes.
+        // SAFETY: the pool gave the object out, which takes that many bytes.
         let reserved = unsafe { Block::new(object, size) };
         if let Err(error) = self.take_over(&mut state, reserved, true) {
             // SAFETY: just allocated with this layout, and not handed out.

@@ -124,7 +124,7 @@ impl Buffer {
     /// The owner: changes words that observers see changed together or not at all.
     #[inline]
     pub(crate) fn transition(&self, change: impl FnOnce()) {
-        // Only the owner writes the count. Whoever finds a word that `change` stored, with release order as all of
+        // Only the owner writes the count. A thread that finds a word that `change` stored, with release order as all of
         // them, finds the count odd or later.
         let before = self.transitions.load(Ordering::Relaxed);
         self.transitions.store(before.wrapping_add(1), Ordering::Release);
