@@ -1,9 +1,22 @@
 //! Lines of pages are no longer than an editor shows: tables, code, links and pictures excepted.
 
-use crate::repository::Text;
+use crate::repository::{self, Text};
 use crate::{front_pages, page};
 
 const WIDTH: usize = 120;
+
+/// Pages of the design that are still wider. A page that is brought to the width leaves the list.
+const WIDER: &[&str] = &[
+    "gc",
+    "hardening",
+    "pool-mfs",
+    "pool-mvff",
+    "pool-mvt",
+    "pool-null",
+    "pool-snc",
+    "pool-tlsf",
+    "verification",
+];
 
 /// Whether a line cannot be broken.
 fn is_whole(line: &str) -> bool {
@@ -28,7 +41,12 @@ fn long_lines(pages: &[Text]) -> Vec<String> {
 
 #[test]
 fn lines_have_at_most_120_columns() {
-    assert_eq!(long_lines(&front_pages()), [""; 0]);
+    let mut pages = front_pages();
+    pages.extend(repository::texts("design", &["md"]));
+    let is_wider = |page: &Text| WIDER.iter().any(|name| page.path == format!("design/{name}.md"));
+    let (wider, pages): (Vec<_>, Vec<_>) = pages.into_iter().partition(is_wider);
+    assert_eq!(wider.len(), WIDER.len());
+    assert_eq!(long_lines(&pages), [""; 0]);
 }
 
 #[test]
