@@ -47,6 +47,23 @@ fn links_of_the_guide_and_the_readme_lead_somewhere() {
     assert!(found > 8, "the links were not found");
 }
 
+/// Minutes to read a page, code included, at 230 words a minute.
+fn minutes(page: &str) -> f64 {
+    page.split_whitespace().count() as f64 / 230.0
+}
+
+#[test]
+fn the_guide_says_how_long_it_takes() {
+    let times: Vec<_> =
+        chapters().iter().map(|name| minutes(&read(Path::new("guide/src").join(name)))).collect();
+    let longest = times.iter().copied().fold(0.0, f64::max).ceil();
+    let all = (times.iter().sum::<f64>() / 5.0).round() * 5.0;
+    let claim = format!("at most {longest} minutes to read; all of them take {all}.");
+    let introduction = read("guide/src/introduction.md").replace('\n', " ");
+    assert!(introduction.contains(&claim), "the introduction should say: {claim}");
+    assert_eq!(minutes(&"word ".repeat(460)), 2.0);
+}
+
 /// What follows the opening fences of a page, trimmed.
 fn fences(page: &str) -> Vec<&str> {
     page.lines().filter_map(|line| line.trim().strip_prefix("```")).step_by(2).collect()

@@ -187,7 +187,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     #[cold]
     #[inline(never)]
     unsafe extern "C" fn alloc_slow<const ZEROED: bool>(size: usize, align: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` and `align` are those of a layout, as the caller promises.
         let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
         let Ok(depot) = K::home().depot() else { return ptr::null_mut() };
         let object = K::local(|local| {
@@ -210,7 +210,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     #[cold]
     #[inline(never)]
     unsafe extern "C" fn free_slow(object: NonNull<u8>, size: usize, align: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `size` and `align` are those of a layout, as the caller promises.
         let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
         let Some(depot) = K::home().made() else {
             aver!(false, "{object:?} is freed, which was never allocated");

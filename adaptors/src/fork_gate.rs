@@ -1,7 +1,7 @@
 //! A gate that a thread passes before it waits for a lock of a global pool, and that a fork closes.
 //!
 //! When a process forks, the child has copies of all locks and one thread. A lock that another thread held
-//! stays locked in the child for ever. So the handler that runs before a fork closes the gate, and
+//! stays locked in the child forever. So the handler that runs before a fork closes the gate, and
 //! waits until no other thread is inside: then no lock is held (design/adaptors.md `.cached.fork`).
 
 use core::cell::Cell;

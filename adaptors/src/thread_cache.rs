@@ -55,7 +55,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         Some(result)
     }
 
-    /// Whether the thread has not asked for a cache yet, or only in vain. From now on it counts as having asked.
+    /// Whether the thread has not asked for a cache yet, or asked and got none. From now on it counts as having asked.
     pub(crate) fn asks_first(&self) -> bool {
         self.is_new.replace(false)
     }

@@ -107,7 +107,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 }
 
 /// A commit failed: a flip had not seen the object, and so it does not exist.
-/// Reserve again and make it anew.
+/// Reserve again, and make the object again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CommitFailed;
 

@@ -6,6 +6,7 @@
 //! | `stops` | how far the next stop is |
 //! | `descriptor` | the descriptor, which the shared part begins and the slow part ends |
 //! | `walk` | visiting and flipping every buffer of a pool |
+//! | `operations` | what collectors do to a buffer that they know only by its node |
 //! | `slow_path` | what the slow part keeps: attaching, detaching, counting, reporting |
 //! | `fill` | the cold halves of reserve and commit |
 

@@ -36,7 +36,7 @@ pub enum Prefault {
     None,
     /// When they are committed, so that touching a tract never faults.
     AtFill,
-    /// As [`Prefault::AtFill`], so many bytes at a time: what is not used yet is spare, and is kept as with
+    /// As [`Prefault::AtFill`], this many bytes at a time: what is not used yet is spare, and is kept as with
     /// [`Prefault::Size`]. Where that much cannot be committed, only what is needed is.
     ///
     /// The larger the step, the fewer requests wait for the system, and the longer each. With 2 MiB, of objects of 32 bytes

@@ -361,7 +361,7 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
     /// Makes ready to watch writes to a reservation, and does nothing if that is done. Nothing is watched so far. Each
-    /// reservation has a watch of its own. A child process has to open its copy of a watch anew. The default
+    /// reservation has a watch of its own. A child process has to open its copy of a watch again. The default
     /// refuses.
     ///
     /// # Errors

@@ -124,7 +124,7 @@ macro_rules! news {
                 // SAFETY: the caller's duties are those of the real operator.
                 unsafe { real(size $(, $argument)*) }
             };
-            // SAFETY: as above.
+            // SAFETY: the arguments are the caller's, which are those of an operator with this symbol.
             unsafe { allocate(&REAL, size, $align, $throws, call) }
         }
     )*};
@@ -156,7 +156,7 @@ macro_rules! deletes {
                 // SAFETY: the caller's duties are those of the real operator.
                 unsafe { real(object $(, $argument)*) };
             };
-            // SAFETY: as above.
+            // SAFETY: the object is the caller's, which gives it up as an operator with this symbol requires.
             unsafe { release(&REAL, object, call) };
         }
     )*};

@@ -20,7 +20,7 @@ use crate::replaying::{Init, Outline, try_out};
 const CACHED: usize = 4096;
 /// How many blocks of a class a cache is advised to keep, at least and at most.
 const KEPT: core::ops::RangeInclusive<usize> = 8..=1024;
-/// A size is worth a pool of its own if so many of 100 allocations are of it, and so many objects are live at once.
+/// A size is worth a pool of its own if this many of 100 allocations are of it, and this many objects are live at once.
 const WORTH: (u64, u64) = (5, 64);
 /// The largest unit that is worth a pool of its own, in bytes.
 const LARGEST_UNIT: usize = 1024;

@@ -102,7 +102,7 @@ impl fmt::Display for Error {
             Self::System { doing, path, error } => {
                 write!(f, "cannot {doing} {}: {}", path.display(), Refusal(error))
             }
-            Self::Signals { error } => write!(f, "cannot take signals: {error}"),
+            Self::Signals { error } => write!(f, "cannot handle signals: {error}"),
             Self::Terminal { error } => write!(f, "cannot use the terminal: {error}"),
             Self::NoTerminal => f.write_str("this needs a terminal; --once prints text, and --json JSON"),
             Self::IsTrace { path } => write!(
@@ -111,14 +111,14 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
-            Self::Budget { path, why } => write!(f, "{} is no budget: {why}", path.display()),
+            Self::Budget { path, why } => write!(f, "{} is not a budget: {why}", path.display()),
             // These errors name it themselves.
             Self::Recording { target: Target::Process(_), error }
             | Self::Recording { error: error @ OpenError::System { path: Some(_), .. }, .. } => error.fmt(f),
             Self::Recording { target, error } => write!(f, "{target}: {error}"),
             #[cfg(target_os = "linux")]
             Self::NoProcess { target } => {
-                write!(f, "{target} is no process; --kernel needs the number of a process")
+                write!(f, "{target} is not a process; --kernel needs the number of a process")
             }
             #[cfg(target_os = "linux")]
             Self::Unwatchable(why) => why.fmt(f),

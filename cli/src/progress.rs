@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// A bar on standard error, for so many parts of the work. It is not drawn if standard error is no terminal, or if JSON was asked for.
+/// A bar on standard error, for a number of parts of the work. It is not drawn if standard error is no terminal, or if JSON was asked for.
 /// A signal that ends the program takes the bar away first. So does [`ProgressBar::finish_and_clear`].
 pub(crate) fn begin(json: bool, parts: u64) -> ProgressBar {
     let bar = if json { ProgressBar::hidden() } else { ProgressBar::new(parts) };

@@ -3,13 +3,13 @@
 //! | file, from the ground up | |
 //! |---|---|
 //! | `roots` | registering roots |
+//! | `finalization` | finalization and messages, for the program |
 //! | `ending` | the end of a collection in steps |
 //! | `flip` | what collections and walks begin with |
 //! | `collection` | one collection, from the stop to the sweep |
 //! | `pace` | how a step knows whether to go on |
 //! | `steps` | full collections in steps |
 //! | `dependencies` | location dependencies, for the program |
-//! | `finalization` | finalization and messages, for the program |
 //! | `pressure` | collections in a fill |
 //! | `stress` | a heap that collects at every moment, for tests |
 

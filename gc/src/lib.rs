@@ -34,7 +34,7 @@
 //! # Typed objects
 //!
 //! [`object_types!`] declares the types of objects. [`Inside::alloc`] makes an object and returns a [`Gc`], a reference
-//! to it, which is one word and may be copied. Objects may refer to each other in circles. What a [`Rooted`] leads to
+//! to it, which is one word and may be copied. Objects may refer to each other in cycles. What a [`Rooted`] leads to
 //! is kept, and what a [`PinnedRooted`] leads to does not move.
 //!
 //! ```
@@ -214,7 +214,7 @@
 //! # Transforms
 //!
 //! A [`Transform`] has new objects take the place of old ones: with the heap stopped, it replaces every exact reference to
-//! an old object, in all objects and roots. So a program can define a type of objects anew while there are instances of it.
+//! an old object, in all objects and roots. So a program can redefine a type of objects while there are instances of it.
 //!
 //! # Collections in steps
 //!

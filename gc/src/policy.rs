@@ -2,8 +2,8 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
-//! | `report` | why a collection began, and what it did |
 //! | `progress` | how far a collection in steps is |
+//! | `report` | why a collection began, and what it did |
 //! | `due` | which generations are due, for the program |
 //! | `accounts` | what was allocated since the last one, and when the next is due |
 

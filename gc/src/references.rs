@@ -8,6 +8,7 @@
 //! | `generation` | how many collections objects have survived |
 //! | `segment` | the memory of automatic pools |
 //! | `marks` | two bits for each place of an object |
+//! | `finder` | the objects at places of a segment that come in order |
 //! | `recorder` | the places of many objects in a row |
 //! | `cards` | who stores in cards, and who looks at them |
 //! | `barrier` | what a mutator does after it stored a reference |

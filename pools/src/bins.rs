@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Objects that are freed are often followed by new ones of the same size. So a freed block waits in the bin of its size, and what is
-//! allocated is first looked for there: neither touches the neighbours. There is room for so many blocks; when it is
-//! used up, each block that comes sends another on. Whoever needs larger blocks has all of them settled first.
+//! allocated is first looked for there: neither touches the neighbours. There is room for a number of blocks; when it is
+//! used up, each block that comes sends another on. A request for larger blocks has all of them settled first.
 
 use core::ptr::{NonNull, null_mut};
 
@@ -79,14 +79,14 @@ impl<F: FreeMemory> Binned<F> {
     #[inline]
     pub(crate) unsafe fn put(&mut self, block: Block) {
         if self.most == 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
             return unsafe { self.memory.insert(block) };
         }
         // After damage nothing is kept: it is lost.
         if self.memory.ensure_sound().is_err() {
             return;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
         unsafe { self.put_in_bin(block) };
     }
 
@@ -96,7 +96,7 @@ impl<F: FreeMemory> Binned<F> {
     unsafe fn put_in_bin(&mut self, block: Block) {
         let bin = block.size() / GRANULE - 1;
         if bin >= BINS {
-            // SAFETY: the caller's promise.
+            // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
             return unsafe { self.memory.insert(block) };
         }
         let slot = block.base().cast::<*mut u8>();
@@ -191,7 +191,7 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
 
     #[inline]
     unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
         unsafe { self.memory.insert(block) };
     }
 

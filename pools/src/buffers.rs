@@ -45,7 +45,7 @@ impl Blocks {
 
 impl<A: Arena, M: FreeMemory, L: LockKind> Granules<A, Binned<M>, L> {
     /// Takes several blocks of `size` bytes for a buffer, which is empty, under one lock, if there is no large one: the first
-    /// is returned, and the others wait. `take_units` takes so many units that lie together. `None` if a fill of up to
+    /// is returned, and the others wait. `take_units` takes that many units that lie together. `None` if a fill of up to
     /// `fill_size` bytes is to be one block (design/pool-mvff.md `.mvff.waiting`).
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         object: NonNull<u8>,
         size: Option<usize>,
     ) -> Option<Block> {
-        // SAFETY: the caller's promise.
+        // SAFETY: an object of this pool that takes `size` bytes, which the caller gives up.
         let object = unsafe { self.take_back(object, size) }?;
         // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
         unsafe { buffer.push(object) }

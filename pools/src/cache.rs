@@ -319,7 +319,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
-    /// Has a class keep up to two portions of so many blocks, or up to two batches.
+    /// Has a class keep up to two portions of this many blocks, or up to two batches.
     fn set_capacity(&self, index: usize, class: &CacheClass, words: &ClassWords, portion: usize) {
         // Closed meanwhile: what handles a trip may unwind, and no class is armed with another limit than its own.
         words.limit.swap(0, Ordering::AcqRel);
@@ -625,7 +625,7 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         match self.descriptor.classes().have_same_block(from, to) {
             Some(same) => same.then(|| self.pool.header().reach(object.addr())),
-            // SAFETY: as above.
+            // SAFETY: no class serves the caller's object, so it came from the pool with this layout. It is not freed.
             None => unsafe { self.pool.resize_room(object, from, to) },
         }
     }

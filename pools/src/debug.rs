@@ -59,7 +59,7 @@ impl Default for DebugOptions {
 /// (design/debug.md `.debug.points`).
 ///
 /// It takes `DebugPool::<P>::FENCE_SIZE` bytes more an object, so a pool of fixed size needs
-/// larger units; two bits for each word of the pool in the arena's control memory;
+/// larger units; two bits for each word of the pool in the arena's descriptor memory;
 /// and time in proportion to the sizes of objects.
 ///
 /// ```
@@ -374,7 +374,7 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
         let size = self.pool.reserve_size(fenced).ok_or(UNSERVED)?;
         let mut state = self.state.lock();
         let object = self.ask(&mut state, |pool| pool.alloc(fenced))?;
-        // SAFETY: the pool gave the object out, which takes so many bytes.
+        // SAFETY: the pool gave the object out, which takes that many bytes.
         let reserved = unsafe { Block::new(object, size) };
         if let Err(error) = self.take_over(&mut state, reserved, true) {
             // SAFETY: just allocated with this layout, and not handed out.

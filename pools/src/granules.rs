@@ -150,7 +150,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         let object = unsafe { Block::new(self.header.reach(object.addr()), size?) };
         // SAFETY: both ends of the block lie in the pool; the object is the caller's, which gives it up.
         if !is_of_pool(&self.header, object)
-            // SAFETY: the same.
+            // SAFETY: the whole object lies in the pool, and the caller gives it up.
             || unsafe { self.seals.unseal(object) }.is_err() && !unsafe { self.take_back_unsealed(object) }
         {
             self.note_damage();
@@ -345,7 +345,7 @@ impl FreeMemory for Land {
 
     #[inline]
     unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
         unsafe { Self::insert(self, block) };
     }
 

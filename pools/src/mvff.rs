@@ -43,7 +43,7 @@ pub struct MvffOptions {
     /// (design/pool-mvff.md `.req.steady`).
     pub spare: usize,
     /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. A request
-    /// that nothing else serves has them join first, which takes at most the time of so many frees; so does reading the sizes of the
+    /// that nothing else serves has them join first, which takes at most the time of that many frees; so does reading the sizes of the
     /// pool. None wait if this is zero, or if `spare` is not `usize::MAX`. Default: 2,048 (design/land.md `.bins`).
     pub bin_blocks: usize,
 }

@@ -28,7 +28,7 @@ impl Room {
 
 impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Changes the room of an object where it lies (design/land.md `.room`). `take` is passed the limit of an object, and
-    /// takes so many bytes from there on out of the free memory, or none. `put` is passed the end of an object that
+    /// takes that many bytes from there on out of the free memory, or none. `put` is passed the end of an object that
     /// needs it no longer.
     ///
     /// Objects of buffers have no seal, and so keep their room in a hardened pool.

@@ -58,7 +58,7 @@ pub struct TlsfOptions {
     pub spare: usize,
     /// How many freed blocks of up to 64 granules wait for an object of their size before they join their neighbours. That makes most
     /// calls quicker; but a request that nothing else serves has them join first, so the bound on the time of a call
-    /// is that of so many frees. None wait if `spare` is not `usize::MAX`. Default: 0, each joins at once (design/land.md `.bins`).
+    /// is that of that many frees. None wait if `spare` is not `usize::MAX`. Default: 0, each joins at once (design/land.md `.bins`).
     pub bin_blocks: usize,
 }
 
@@ -157,7 +157,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
         Ok(())
     }
 
-    /// The bytes of the arena's control memory that the pool uses to find the
+    /// The bytes of the arena's descriptor memory that the pool uses to find the
     /// neighbours of blocks: not part of [`PoolSizes::total`].
     pub fn map_size(&self) -> usize {
         self.granules.free.lock().map_or(0, |mut free| free.memory().edges.size())
@@ -223,7 +223,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
                 let _ = unsafe { free.memory().insert(block) };
             }
         } else {
-            // SAFETY: the same.
+            // SAFETY: whole granules of the pool, which the caller gives up.
             unsafe { self.put_in_bin_or_return(block) };
         }
     }

@@ -192,7 +192,7 @@ fn only_the_last_layout_frees_an_object() {
             assert!(is_known(layout(after)) && !is_known(layout(freed_as)));
             // SAFETY: not upheld, on purpose. The pool finds that there is no such object, and does not touch it.
             assert_eq!(unsafe { pool.resize_room(object, layout(freed_as), layout(9)) }, None);
-            // SAFETY: as before.
+            // SAFETY: not upheld either: a free that the pool refuses.
             unsafe { pool.free(object, layout(freed_as)) };
             assert_eq!(pool.alloc(layout(1)).unwrap_err(), tripoint_core::Error::Damaged);
         });

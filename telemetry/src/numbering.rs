@@ -54,7 +54,7 @@ pub const fn thread_number() -> u32 {
     0
 }
 
-/// The number of the calling thread, asked for anew: the first thread of a forked child has another than its
+/// The number of the calling thread, asked for again: the first thread of a forked child has another than its
 /// parent's.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) fn renewed_thread_number() -> u32 {

@@ -33,7 +33,7 @@ struct Contents([UnsafeCell<u32>; 2]);
 
 // SAFETY: who has a unit has its content, and no one else; the models look whether that is so.
 unsafe impl Sync for Contents {}
-// SAFETY: as above.
+// SAFETY: a thread that has a unit has its contents, on whichever thread they were made.
 unsafe impl Send for Contents {}
 
 impl Contents {

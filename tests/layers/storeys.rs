@@ -1,9 +1,9 @@
 //! The storeys of a crate: a folder or file uses only those of its own storey or below
-//! (design/core.md `.req.storeys`, design/ap.md `.storeys`).
+//! (design/core.md `.req.storeys`, design/ap.md `.storeys`), and tables of files list the ground floor first.
 
 use crate::circles::{self, Uses};
 use crate::repository::{self, Text};
-use crate::{source, words};
+use crate::{LIBRARIES, source, words};
 
 /// A crate that states its storeys.
 struct House {
@@ -115,4 +115,59 @@ fn pools_in_the_protocol_are_found() {
     assert_eq!(check("use tripoint_core::PoolClass;"), ["x.rs:1 names Pool"]);
     assert_eq!(check("\nfn f(_: &SlowPath) {}"), ["x.rs:2 names SlowPath"]);
     assert_eq!(check("// PoolClass\nlet pool_limit = 1;\n#[cfg(test)]\nuse x::PoolClass;"), [""; 0]);
+}
+
+/// The files that a module's documentation lists from the ground up, with their floors: those of one row are on one.
+fn floors(module: &Text) -> Vec<Vec<String>> {
+    let lines = module.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
+    let rows = lines.skip_while(|line| !line.starts_with("| file, from the ground up |")).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let cell = |row: &str| row.split('|').nth(1).unwrap_or_default().to_owned();
+    let folder = format!("{}/", module.path.trim_end_matches(".rs"));
+    rows.map(|row| cell(row).split('`').skip(1).step_by(2).map(|name| format!("{folder}{name}.rs")).collect())
+        .collect()
+}
+
+/// Uses of what such a table lists further below.
+fn against_the_table(module: &Text, uses: &Uses) -> Vec<String> {
+    let floors = floors(module);
+    let floor = |file: &String| floors.iter().position(|row| row.contains(file));
+    let rises =
+        |(from, to): &&(String, String)| floor(from).zip(floor(to)).is_some_and(|(from, to)| from < to);
+    uses.edges.iter().filter(rises).map(|(from, to)| format!("{from} uses {to}")).collect()
+}
+
+#[test]
+fn tables_list_files_from_the_ground_up() {
+    let mut tables = 0;
+    for folder in LIBRARIES {
+        let sources = repository::texts(folder, &["rs"]);
+        let with_table: Vec<_> = sources.iter().filter(|module| !floors(module).is_empty()).collect();
+        if !with_table.is_empty() {
+            tables += with_table.len();
+            let uses = circles::uses(folder, &sources);
+            let wrong: Vec<_> =
+                with_table.iter().flat_map(|module| against_the_table(module, &uses)).collect();
+            assert_eq!(wrong, [""; 0]);
+        }
+    }
+    assert!(tables > 5, "{tables} tables");
+}
+
+#[test]
+fn tables_that_are_not_from_the_ground_up_are_found() {
+    let file = |path: &str, text: &str| source(&format!("x/src/{path}"), text);
+    let check = |rows: &str| {
+        let table = format!("//! A.\n//! | file, from the ground up | |\n//! |---|---|\n{rows}mod b; mod c;");
+        let sources = [
+            file("lib.rs", "mod a;"),
+            file("a.rs", &table),
+            file("a/b.rs", "pub(crate) struct B(crate::a::c::C);"),
+            file("a/c.rs", "pub(crate) struct C;"),
+        ];
+        against_the_table(&sources[1], &circles::uses("x/src", &sources))
+    };
+    assert_eq!(check("//! | `c` | |\n//! | `b` | |\n"), [""; 0]);
+    assert_eq!(check("//! | `b`, `c` | |\n"), [""; 0]);
+    assert_eq!(check("//! | `b` | |\n//! | `c` | |\n"), ["x/src/a/b.rs uses x/src/a/c.rs"]);
 }

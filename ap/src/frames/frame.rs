@@ -90,11 +90,11 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
         if self.slow().observes_frames() {
             let (init, allocated) = (frame.init, frame.allocated);
             let popped = self.slow().allocated().saturating_sub(allocated);
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the frame is of this point and not popped, none before it was, and nothing uses what came since.
             unsafe { self.pop_unreported(frame) };
             self.slow().report_pop(init, popped);
         } else {
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the frame is of this point and not popped, none before it was, and nothing uses what came since.
             unsafe { self.pop_unreported(frame) };
         }
     }

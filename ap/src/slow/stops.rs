@@ -46,7 +46,7 @@ pub(crate) struct Place {
 }
 
 impl Reserved {
-    /// What a control is notified of, if so many bytes are allocated.
+    /// What a control is notified of, once that many bytes are allocated.
     #[inline]
     fn stop(&self, offset: usize, place: Place, committed: usize) -> Stop {
         let (count, unit) = self.objects.count(self.size, self.requested, committed);

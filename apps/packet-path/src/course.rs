@@ -86,7 +86,7 @@ impl Course {
     }
 }
 
-/// Latencies by the share that took at most so long, as nines: 1 is 90 %, 2 is 99 %.
+/// Latencies by the share that took at most this long, as nines: 1 is 90 %, 2 is 99 %.
 pub(crate) fn distribution(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
     let most = (latencies.len().max(1) as f64).log10();
     let steps = (1..).map(|step| f64::from(step) * 0.05).take_while(|nines| *nines <= most);

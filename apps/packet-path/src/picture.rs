@@ -34,7 +34,7 @@ pub(crate) fn picture(
         "charts": [
             {
                 "title": "Latency: from the sender's clock to the end of the record in the book",
-                "x": { "label": "share that took at most so long", "unit": "nines" },
+                "x": { "label": "share that took at most this long", "unit": "nines" },
                 "y": { "label": "time", "unit": "nanoseconds", "is_logarithmic": true },
                 "content": { "lines": lines },
                 "if_empty": "no message was handled in the steady part",

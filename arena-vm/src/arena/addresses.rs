@@ -6,7 +6,7 @@ use super::state::ArenaVm;
 use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
-    /// Reserves addresses until the table has `count` grains of wilderness. Returns false if there cannot be so many.
+    /// Reserves addresses until the table has `count` grains of wilderness. Returns false if there cannot be that many.
     #[cold]
     pub(super) fn reserve_grains(&self, count: u32) -> bool {
         let top = self.table.lock().top();

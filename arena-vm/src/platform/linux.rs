@@ -1,7 +1,7 @@
 //! Linux: one private mapping without access, opened page by page.
 //!
 //! Commit is `mprotect`, because neighbours merge into one VMA, and the kernel allows a
-//! process only some 65,000 VMAs. Decommit maps the range anew, so that no trace of its
+//! process only some 65,000 VMAs. Decommit maps the range again, so that no trace of its
 //! earlier use stays ([design/arena-vm.md `.linux`](crate::design::arena_vm)).
 
 use core::ffi::c_void;

@@ -69,7 +69,7 @@ pub(super) fn locate(
     visit: &mut dyn FnMut(usize, Option<usize>),
 ) -> Result<(), PlatformError> {
     let (mut pages, mut nodes) = ([ptr::null::<u8>(); PAGES], [0; PAGES]);
-    // On 32-bit targets so many pages of 1 GiB are more than there are addresses.
+    // On 32-bit targets that many pages of 1 GiB are more than there are addresses.
     for first in (0..size).step_by(PAGES.saturating_mul(page_size)) {
         let count = PAGES.min((size - first).div_ceil(page_size));
         for (index, page) in pages[..count].iter_mut().enumerate() {

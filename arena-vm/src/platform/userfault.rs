@@ -151,7 +151,7 @@ pub(super) fn is_open(watch: &Watch) -> bool {
     descriptors(watch).is_some()
 }
 
-/// Opens a watch, or opens it anew in a child.
+/// Opens a watch, or opens it again in a child.
 pub(super) fn open(watch: &Watch, page_size: usize) -> Result<(), PlatformError> {
     let refused = refusal("open_watch", Pages::default());
     let place = match place_of(watch) {
@@ -237,7 +237,7 @@ const fn is_lost(code: c_int) -> bool {
     matches!(code, EBADF | ENOTTY | EINVAL)
 }
 
-/// Finds a watch closed whose descriptor is lost, so that it can be opened anew. Neither number is closed
+/// Finds a watch closed whose descriptor is lost, so that it can be opened again. Neither number is closed
 /// (design/arena-vm.md `.watch.lost`).
 fn heed_loss(watch: &Watch, code: c_int) {
     if let Some(place) = place_of(watch).filter(|_| is_lost(code)) {

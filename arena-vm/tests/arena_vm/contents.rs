@@ -116,10 +116,10 @@ fn whole_pages_are_discarded() {
         // SAFETY: a block that the test has, whose contents it does not need.
         assert_eq!(unsafe { arena.discard(range(0, page)) }, None);
         assert!(arena.last_refusal().is_some_and(|refusal| refusal.call == "discard"));
-        // SAFETY: the same.
+        // SAFETY: a block that the test has, whose contents it does not need.
         let nothing = unsafe { arena.discard(range(1, page)) };
         assert_eq!(nothing, None, "no whole page");
-        // SAFETY: the same.
+        // SAFETY: a block that the test has, whose contents it does not need.
         let Some(done) = (unsafe { arena.discard(range(1, 5 * page + 1)) }) else {
             assert!(audited.name() == "portable", "this platform cannot");
             return;

@@ -138,7 +138,7 @@ impl Levels {
         Marks { arenas: arenas.collect(), pools: pools.collect(), units: self.units(), missed: self.missed }
     }
 
-    /// As for traces: so many of 100 operations allocate or free it.
+    /// As for traces: this many of 100 operations allocate or free it.
     fn units(&self) -> Vec<SampledUnit> {
         let all: f64 = self.sizes.values().sum();
         let worth = self

@@ -45,7 +45,7 @@ pub(crate) struct Attach {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     duration: Duration,
 
-    /// Capture page faults and memory calls of any program, as the kernel tells them, instead of telemetry
+    /// Capture page faults and memory calls of any program, as the kernel reports them, instead of telemetry
     #[cfg(target_os = "linux")]
     #[arg(long)]
     kernel: bool,

@@ -102,8 +102,10 @@ impl Plot {
             return Err(Error::Undrawn { path: self.output.clone(), why });
         }
         let report = std::fs::read(path).map_err(Error::system("read", path))?;
-        let unread =
-            |why| Error::Undrawn { path: path.into(), why: format!("it is no report with a picture: {why}") };
+        let unread = |why| Error::Undrawn {
+            path: path.into(),
+            why: format!("it is not a report with a picture: {why}"),
+        };
         self.draw(vec![("picture", pictures::given(&report).map_err(unread)?)], out)?;
         Ok(Outcome::Fine)
     }

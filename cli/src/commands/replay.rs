@@ -49,7 +49,7 @@ pub(crate) struct Replay {
     /// Replay on one allocator in this process, and write what was found as JSON
     #[arg(long, hide = true)]
     inside: Option<Measure>,
-    /// Replay so many steps at most
+    /// Replay at most this many steps
     #[arg(long, hide = true, default_value_t = u64::MAX)]
     steps: u64,
     /// Run all threads at once: an operation waits for those before it on the same object, and for nothing else. Times

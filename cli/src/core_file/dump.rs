@@ -24,7 +24,7 @@ const MAX_NOTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) enum NotCore {
     System(io::Error),
-    /// It begins like no core file.
+    /// It does not begin as a core file does.
     Other,
     /// Its header makes no sense.
     Damaged(String),
@@ -40,7 +40,7 @@ impl fmt::Display for NotCore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System(error) => write!(f, "it cannot be read: {error}"),
-            Self::Other => f.write_str("this is no core file; `tripoint report` shows telemetry and captures"),
+            Self::Other => f.write_str("this is not a core file; `tripoint report` shows telemetry and captures"),
             Self::Damaged(why) => write!(f, "this core file is damaged, or cut off within its header: {why}"),
             Self::Number => f.write_str(
                 "this is the number of a process, for `tripoint report`; a core file of this name is ./NUMBER",

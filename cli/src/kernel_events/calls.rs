@@ -40,7 +40,7 @@ pub(super) fn filter() -> String {
     ALL.map(|call| format!("id=={}", call.number)).join("||")
 }
 
-/// A call that a tracepoint told of.
+/// A call that a tracepoint reported.
 pub(super) struct Called {
     pub(super) number: u64,
     pub(super) name: &'static str,

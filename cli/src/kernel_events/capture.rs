@@ -1,4 +1,4 @@
-//! What the kernel tells, as a capture that reports and gates read.
+//! What the kernel reports, as a capture that reports and gates read.
 
 use core::fmt;
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ enum Counted {
     Calls,
 }
 
-/// What the kernel told.
+/// What the kernel reported.
 pub(super) enum Seen<'r> {
     Happened(Happened),
     /// A thread has a name.
@@ -43,7 +43,7 @@ pub(super) enum Seen<'r> {
         thread: u32,
         by: u32,
     },
-    /// So many records found no room, or could not be read.
+    /// The number of records that found no room, or could not be read.
     Lost(u64),
 }
 
@@ -140,7 +140,7 @@ impl Watch {
         }
     }
 
-    /// Ends the watch, and returns how many faults and calls there were in it, by the kernel's own count. What it told of them can
+    /// Ends the watch, and returns how many faults and calls there were in it, by the kernel's own count. What it reported of them can
     /// still be read.
     pub(super) fn stop(&mut self) -> io::Result<u64> {
         let rings = self.rings.iter_mut().map(|ring| ring.as_counter_mut());
@@ -152,7 +152,7 @@ impl Watch {
         Ok(total)
     }
 
-    /// Passes on what the kernel told since the last time.
+    /// Passes on what the kernel reported since the last time.
     pub(super) fn read(&mut self, mut each: impl FnMut(Seen<'_>)) {
         for ring in &mut self.rings {
             for _ in 0..MOST {

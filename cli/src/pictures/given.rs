@@ -13,7 +13,7 @@ struct Report {
 /// The picture of a report.
 ///
 /// # Errors
-/// What makes it no report with a picture, or a picture that cannot be drawn.
+/// What makes it not a report with a picture, or a picture that cannot be drawn.
 pub(crate) fn given(report: &[u8]) -> Result<Picture, String> {
     let Report { picture } = serde_json::from_slice(report).map_err(|error| error.to_string())?;
     for chart in &picture.charts {

@@ -12,7 +12,7 @@ pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
     });
     vec![Chart {
         title: "Durations, the shortest first".to_owned(),
-        x: Axis::spanning("share that took at most so long", Unit::Nines, (0.0, 1.0)),
+        x: Axis::spanning("share that took at most this long", Unit::Nines, (0.0, 1.0)),
         y: Axis::logarithmic("time", Unit::Nanoseconds),
         moments: Vec::new(),
         content: Content::Lines(series.collect()),

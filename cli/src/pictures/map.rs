@@ -44,8 +44,9 @@ pub(super) fn notes(observed: &Observed) -> Vec<String> {
             .sum();
         let missing = held.points().last()?.1 - drawn as f64;
         let name = observed.names.of(*pool);
-        (missing > 0.0)
-            .then(|| format!("{name} has {} more, at places that no event told", Unit::Bytes.show(missing)))
+        (missing > 0.0).then(|| {
+            format!("{name} has {} more, at addresses that no event named", Unit::Bytes.show(missing))
+        })
     };
     observed.held.iter().filter_map(missing).collect()
 }

@@ -19,7 +19,7 @@ const SIZE: u32 = 12;
 /// The height of a line of what is said in the place of a chart, in pixels.
 const NOTHING: i32 = 20;
 
-/// Up to so many points of a line are marked.
+/// At most this many points of a line are marked.
 const FEW: usize = 60;
 
 /// The height of a row of names of moments, in pixels.

@@ -23,7 +23,7 @@ pub(super) struct Legend {
 }
 
 impl Legend {
-    /// Lays out the names in so many pixels.
+    /// Lays out the names in this many pixels.
     pub(super) fn new(names: &[(&str, usize)], room: i32) -> Self {
         let (mut x, mut y) = (0, 0);
         let mut places = Vec::new();

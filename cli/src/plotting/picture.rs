@@ -58,7 +58,7 @@ pub(crate) enum Content {
     Steps(Vec<Series>),
     /// Points joined by straight lines, as a distribution has them.
     Lines(Vec<Series>),
-    /// Sizes that add up, drawn one upon the other, the first at the bottom. They hold until the next point.
+    /// Sizes that add up, drawn one on top of the other, the first at the bottom. They hold until the next point.
     Areas {
         /// The positions on the axis x, ascending: those of all layers.
         at: Vec<f64>,

@@ -15,7 +15,7 @@ pub(super) fn width(text: &str, size: u32) -> i32 {
     (units as f64 * f64::from(size) * WIDTH).ceil() as i32
 }
 
-/// The text, or its beginning and its end if it is wider than so many pixels; nothing if there is room for
+/// The text, or its beginning and its end if it is wider than that many pixels; nothing if there is room for
 /// next to nothing.
 pub(super) fn fitted(text: &str, size: u32, room: i32) -> String {
     let text = plain(text);

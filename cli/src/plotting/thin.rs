@@ -1,4 +1,4 @@
-//! Fewer points with the same peaks: a picture has so many columns, and no one sees more
+//! Fewer points with the same peaks: a picture has a number of columns, and no one sees more points
 //! ([design/cli.md `.plot.thin`](crate::design::cli)).
 
 use super::picture::{Content, Layer, Series};

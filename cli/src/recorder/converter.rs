@@ -88,7 +88,7 @@ impl<W: Write> Converter<W> {
         self.step(thread, Operation::Alloc { kind, size })
     }
 
-    /// Frees what is still live at an address that is allocated anew.
+    /// Frees what is still live at an address that is allocated again.
     fn free_at(&mut self, thread: u32, address: u64) -> io::Result<()> {
         match self.live.remove(&address) {
             Some(object) => {

@@ -67,7 +67,7 @@ impl<T: Shareable> Deref for Shared<T> {
     }
 }
 
-/// Waits until a recorded process rings, if the bell still has this count, but not for ever.
+/// Waits until a recorded process rings, if the bell still has this count, but not without end.
 pub(super) fn wait_for_bell(control: &Control, count: u32) {
     let time = Duration::from_millis(10).try_into().ok();
     // However the wait ends, the rings are looked at.

@@ -21,13 +21,14 @@ unsafe impl<G: GlobalAlloc> Memory for General<G> {
 
     #[inline]
     unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from this allocator with this layout, and is used no more.
         unsafe { self.0.dealloc(block.as_ptr(), layout) };
     }
 
     #[inline]
     unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's duties are the same; the new size is not zero, and a layout has it with this alignment.
+        // SAFETY: the block came from this allocator with the layout `from`; the new size is not zero, and a layout has it
+        // with this alignment.
         NonNull::new(unsafe { self.0.realloc(block.as_ptr(), from, to.size()) })
     }
 }

@@ -41,7 +41,7 @@ unsafe impl<S: Store> Memory for Stored<'_, S> {
 
     #[inline]
     unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from this store with this layout, and is used no more.
         unsafe { self.0.free(block, layout) };
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Outline {
 const BETWEEN: u64 = 1 << 18;
 
 impl Outline {
-    /// Reads so many steps of a trace at most: it may grow while it is read. If it is cut off or damaged, what comes before is
+    /// Reads at most `limit` steps of a trace: it may grow while it is read. If it is cut off or damaged, what comes before is
     /// outlined. The bar, of bytes, goes on.
     pub(crate) fn read(path: &Path, limit: u64, bar: &ProgressBar) -> Result<Self, Error> {
         let failed = |error| Error::Trace { path: path.to_owned(), error };

@@ -90,13 +90,13 @@ unsafe impl<P: ManualPool> Memory for CountedCache<'_, P> {
 
     #[inline]
     unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from this cache with this layout, and is used no more.
         unsafe { Stored(&self.cache).free(block, layout) };
     }
 
     #[inline]
     unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from this cache with the layout `from`. Of both, only what is returned is used.
         unsafe { Stored(&self.cache).resize(block, from, to) }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 use clap::ValueEnum as _;
 
-/// Replays so many steps of a trace in another process of this program.
+/// Replays this many steps of a trace in another process of this program.
 pub(crate) fn run_apart(
     trace: &Path,
     steps: u64,

@@ -138,13 +138,13 @@ fn threads_do_their_own_steps_in_the_order_of_the_trace() {
 
         unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
             self.note(layout.size());
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the block came from the system with this layout, and is used no more.
             unsafe { General(System).free(block, layout) }
         }
 
         unsafe fn resize(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
             self.note(to.size());
-            // SAFETY: the caller's duties are the same.
+            // SAFETY: the block came from the system with the layout `from`. Only what is returned is used.
             unsafe { General(System).resize(block, from, to) }
         }
     }
@@ -203,7 +203,7 @@ unsafe impl Memory for OfFlawed {
 
     unsafe fn free(&self, block: NonNull<u8>, layout: Layout) {
         self.last.set(self.last.get().filter(|last| last.0 != block));
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from the system with this layout, and is used no more.
         unsafe { General(System).free(block, layout) }
     }
 
@@ -211,7 +211,7 @@ unsafe impl Memory for OfFlawed {
         let moved = self.alloc(to, false)?;
         // SAFETY: both blocks have that many bytes, less one.
         unsafe { block.copy_to_nonoverlapping(moved, from.size().min(to.size()) - LOST.get()) };
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the block came from the system with this layout. From here on only the new one is used.
         unsafe { self.free(block, from) };
         Some(moved)
     }

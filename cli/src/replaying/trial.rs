@@ -30,7 +30,7 @@ pub(crate) struct Trial {
     pub(crate) refused: u64,
 }
 
-/// Replays a trace so many times, one after the other, in one pool.
+/// Replays a trace this many times, one after the other, in one pool.
 pub(crate) fn try_out(outline: &Outline, init: &Init, times: usize) -> io::Result<Vec<Trial>> {
     let options = ArenaVmOptions { commit_limit: init.commit_limit, ..ArenaVmOptions::default() };
     let arena = ArenaVm::create(options).map_err(io::Error::other)?;

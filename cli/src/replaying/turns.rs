@@ -30,7 +30,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// For so many threads. The thread that calls this is the one that waits for the ends of windows.
+    /// For this many threads. The thread that calls this is the one that waits for the ends of windows.
     pub(super) fn new(threads: usize) -> Self {
         let (now, busy, failed) = Default::default();
         let seats = (0..threads).map(|_| Seat::default()).collect();

@@ -111,7 +111,7 @@ pub(super) struct Windows<'a> {
 }
 
 impl<'a> Windows<'a> {
-    /// With so many actions in a window at most.
+    /// With this many actions in a window at most.
     pub(super) fn open(outline: &'a Outline, most: usize) -> io::Result<Self> {
         let mut course = Course::open(&outline.path, outline.steps).map_err(io::Error::other)?;
         course.reserve(outline.totals.peak_objects).map_err(io::Error::other)?;

@@ -40,7 +40,7 @@ pub(crate) struct Object {
 pub(super) enum Refusal {
     /// No program can have made it.
     Impossible(&'static str),
-    /// There is no memory for the account of so many objects or threads.
+    /// There is no memory for the account of this many objects or threads.
     Memory { entries: u64 },
 }
 
@@ -140,7 +140,7 @@ impl Account {
         self.free.append(&mut self.freed);
     }
 
-    /// Takes the memory that so many live objects need now, and not little by little later.
+    /// Takes the memory that this many live objects need now, and not little by little later.
     pub(super) fn reserve(&mut self, objects: u64) -> Result<(), Refusal> {
         let refusal = Refusal::Memory { entries: objects };
         let count = usize::try_from(objects).map_err(|_| refusal)?;

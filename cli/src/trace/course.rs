@@ -25,7 +25,7 @@ pub(crate) struct Course<R: Read> {
 }
 
 impl Course<BufReader<File>> {
-    /// Reads so many steps of a file at most.
+    /// Reads this many steps of a file at most.
     pub(crate) fn open(path: &Path, limit: u64) -> Result<Self, TraceError> {
         Self::of(BufReader::new(File::open(path)?), limit)
     }
@@ -75,7 +75,7 @@ impl<R: Read> Course<R> {
         self.account.recycle();
     }
 
-    /// Takes all memory now, before the first step, for so many live objects at most: each page is written to.
+    /// Takes all memory now, before the first step, for this many live objects at most: each page is written to.
     pub(crate) fn reserve(&mut self, objects: u64) -> Result<(), TraceError> {
         self.reader.touch();
         self.block.resize(self.block.capacity(), Step { thread: 0, operation: Operation::EndThread });

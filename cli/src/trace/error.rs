@@ -19,7 +19,7 @@ pub(crate) enum TraceError {
     Damaged { at: u64, what: &'static str },
     /// A step that no program can have made, for example a free of an object that was freed.
     Impossible { step: u64, what: &'static str },
-    /// There is no memory to keep account of so many live objects, or threads.
+    /// There is no memory to keep account of this many live objects, or threads.
     Memory { step: u64, entries: u64 },
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Foreign => f.write_str("this is no trace: make one with `tripoint record`"),
+            Self::Foreign => f.write_str("this is not a trace: make one with `tripoint record`"),
             Self::Version { found, known } => write!(
                 f,
                 "this trace is of version {found}, and this program reads version {known}: use the program that recorded it"

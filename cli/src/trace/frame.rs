@@ -107,7 +107,7 @@ pub(crate) struct Summary {
     /// Frees and reallocs of what was allocated before the recording began, or inherited from a parent.
     /// They are not in the trace.
     pub(crate) unknown: u64,
-    /// Objects whose address was allocated anew without a free: they were freed by a function that is not recorded.
+    /// Objects whose address was allocated again without a free: they were freed by a function that is not recorded.
     pub(crate) replaced: u64,
     /// Operations that the process began to write and did not finish.
     pub(crate) torn: u64,

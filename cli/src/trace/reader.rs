@@ -53,7 +53,7 @@ impl<R: Read> Reader<R> {
                     .map_err(|_| TraceError::Damaged { at: begin, what: "the header is not understood" })?;
                 Ok(reader)
             }
-            Some(_) => Err(TraceError::Damaged { at: begin, what: "the first block is no header" }),
+            Some(_) => Err(TraceError::Damaged { at: begin, what: "the first block is not a header" }),
             None => Err(TraceError::Truncated { at: begin }),
         }
     }

@@ -82,7 +82,7 @@ fn what_is_no_budget_has_status_2() {
         ("[classes]\nalocs = 1", "there is no class 'alocs'"),
         ("[threads.hot]\nalocs = 1", "there is no class 'alocs'"),
         ("[classes]\nalloc = -1", "invalid value"),
-        ("[classes", "is no budget"),
+        ("[classes", "is not a budget"),
     ] {
         let ran = gate(&recorded, budget, &[]);
         assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{budget}");

@@ -104,7 +104,10 @@ const KINDS: [(&str, &[&str]); 7] = [
     ("fragmentation", &["Fragmentation", "share (%)", "MVFF 2", "spare, or free in pools"]),
     ("map", &["Map of the address range", "offset in the row (KiB)", "MVFF 2: 67 % in use"]),
     ("fills", &["Fills and empties", "hot <&> 池", "fills", "empties", "events"]),
-    ("latency", &["time to stop (1 times)", "time (logarithmic)", "90 %", "share that took at most so long"]),
+    (
+        "latency",
+        &["time to stop (1 times)", "time (logarithmic)", "90 %", "share that took at most this long"],
+    ),
     ("flame", &["calls", "hot <&> 池"]),
     ("collections", &["Kept by each collection", "heap 1: 1 collections", "memory (MiB)"]),
 ];
@@ -328,5 +331,5 @@ fn a_picture_that_a_program_wrote_is_drawn() {
     assert_eq!(ran.status, Some(2), "{}", ran.err);
     std::fs::write(&report, "{}").unwrap();
     let ran = run(&["plot", "-o", "x.svg"], &report);
-    assert!(ran.status == Some(2) && ran.err.contains("no report with a picture"), "{}", ran.err);
+    assert!(ran.status == Some(2) && ran.err.contains("not a report with a picture"), "{}", ran.err);
 }

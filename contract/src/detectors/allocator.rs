@@ -90,7 +90,7 @@ impl<Inner, Sampler> ContractAllocator<Inner, Sampler> {
 }
 
 impl<Inner, Sampler: AllocationSampler> ContractAllocator<Inner, Sampler> {
-    /// Has the sampler draw anew at once, on the calling thread, if it was switched on or off or
+    /// Has the sampler draw again at once, on the calling thread, if it was switched on or off or
     /// otherwise changed. Without this a thread notices some time later: the sampler says when.
     pub fn follow_switch(&self) {
         let left = current::with_countdown(AllocationCountdown::pause);

@@ -14,7 +14,7 @@ use crate::words::record::Record;
 pub enum Policy {
     /// Calls [`Policies::fail_fast`]. For tests and soaks.
     FailFast,
-    /// Goes on; later violations raise the alarm anew. For acceptance.
+    /// Goes on; later violations raise the alarm again. For acceptance.
     Quarantine,
     /// Goes on; later violations of the class are counted and no more. For
     /// production.

@@ -33,7 +33,7 @@ use crate::words::name::Name;
 pub struct WarmupOptions {
     /// For how long no hot thread may cause any event; by default 1 s.
     pub quiet_window: u64,
-    /// How many rehearsals may fail; after each the warm-up begins anew. By default 5.
+    /// How many rehearsals may fail; after each the warm-up begins again. By default 5.
     pub retries: usize,
     /// For how long the warm-up waits for any one criterion; by default 60 s.
     pub patience: u64,
@@ -183,7 +183,7 @@ enum State {
 }
 
 impl State {
-    /// Whether it waits for the same criterion, as a window that begins anew does.
+    /// Whether it waits for the same criterion, as a window that begins again does.
     fn same_wait(&self, other: &Self) -> bool {
         core::mem::discriminant(self) == core::mem::discriminant(other)
     }

@@ -59,7 +59,7 @@ impl TallyPlace {
     /// Sets the words.
     ///
     /// # Errors
-    /// [`Error::Parameter`] if there are some already, or too few for so many threads.
+    /// [`Error::Parameter`] if there are some already, or too few for that many threads.
     pub(crate) fn set(&self, words: &'static [AtomicUsize], threads: usize, process: u32) -> Result<()> {
         if words.len() / TALLY_WORDS < threads {
             return Err(Error::Parameter(

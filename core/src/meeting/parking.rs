@@ -8,7 +8,7 @@ use crate::primitive::{AtomicU32, Ordering};
 
 /// A way to wait for a word to change, on which a collector waits for mutators and they for it.
 ///
-/// Who waits looks at the word again after each wait, and who changes the word calls
+/// A thread that waits looks at the word again after each wait, and one that changes it calls
 /// [`Parking::wake`] after that. So an implementation may return from a wait at any time; all it has
 /// to see to is that a wait ends some time after a wake.
 ///

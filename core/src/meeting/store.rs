@@ -143,7 +143,7 @@ pub unsafe trait Store {
     /// - As [`resize`](Store::resize).
     #[inline(always)]
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's duties are the same.
+        // SAFETY: the object came, with the layout `from`, from where `free` takes objects, and is not freed.
         unsafe { self.resize(object, from, to) }
     }
 }

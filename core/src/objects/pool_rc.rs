@@ -45,7 +45,7 @@ struct Counted<T> {
 /// clone is dropped, the object is dropped and its memory is freed.
 ///
 /// It takes a word beside the object, for the count. There are no weak pointers:
-/// structures with circles keep their objects in one place and refer to them by
+/// structures with cycles keep their objects in one place and refer to them by
 /// index. A count that reaches `usize::MAX` stays there: the object then lives as
 /// long as the store, and is never dropped.
 ///

@@ -23,7 +23,7 @@ use crate::stops::mutator::Mutator;
 use crate::stops::postponed::Postponed;
 use crate::stops::stopped::Stopped;
 
-/// How much a step does before it asks whether to go on: about so many bytes of objects are scanned, or of segments
+/// How much a step does before it asks whether to go on: about this many bytes of objects are scanned, or of segments
 /// swept.
 const PIECE: usize = 4 << 10;
 

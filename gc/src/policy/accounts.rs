@@ -62,7 +62,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The default policy, but with this capacity of each generation: a collection is due after so many bytes were
+    /// The default policy, but with this capacity of each generation: a collection is due after this many bytes were
     /// allocated, or later. With [`usize::MAX`] none is ever due.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
@@ -291,7 +291,7 @@ mod tests {
         Policy { generations: [GenerationPolicy { capacity, mortality }; GENERATIONS], ..Policy::default() }
     }
 
-    /// Work that found so many bytes in the last generation.
+    /// Work that found this many bytes in the last generation.
     fn found(kept: usize) -> Work {
         let tally = Tally { kept: [0, 0, kept], freed: 90, ..Tally::default() };
         Work { tally, ..Work::default() }

@@ -19,7 +19,7 @@ const NEAR: usize = (4 << 10) - 1;
 /// Words that a scan will soon pass on, if they are references.
 ///
 /// To fix a reference takes the description of a segment, which says where the bits of the object are; these bits; and
-/// the beginning of the object. So the first is loaded when the reference is met, and the others when so many further
+/// the beginning of the object. So the first is loaded when the reference is met, and the others when that many further
 /// ones were met that it has arrived.
 pub(crate) struct Approach<'s> {
     segments: Option<&'s dyn Segments>,

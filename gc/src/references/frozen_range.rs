@@ -8,7 +8,7 @@
 //! ```
 //!
 //! One thread at a time writes, under a lock. A range is empty while its limit is zero, and only an empty one is
-//! registered anew. Each store releases and each load acquires what was stored before, so a reader that has seen the
+//! registered again. Each store releases and each load acquires what was stored before, so a reader that has seen the
 //! first object of a later range sees its version too.
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ impl FrozenRange {
     }
 
     /// Whether `addr` is in the range at a moment during this call. A loop goes on only if the range was registered
-    /// anew meanwhile.
+    /// again meanwhile.
     #[must_use]
     pub fn contains(&self, addr: Addr) -> bool {
         loop {

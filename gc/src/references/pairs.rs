@@ -64,12 +64,12 @@ impl Pairs {
     }
 
     pub(crate) const fn as_slice(&self) -> &[Pair] {
-        // SAFETY: so many pairs were written there, and only this value uses them (`create`).
+        // SAFETY: that many pairs were written there, and only this value uses them (`create`).
         unsafe { slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 
     const fn as_mut_slice(&mut self) -> &mut [Pair] {
-        // SAFETY: so many pairs were written there, and only this value uses them (`create`), which is borrowed
+        // SAFETY: that many pairs were written there, and only this value uses them (`create`), which is borrowed
         // exclusively.
         unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.count) }
     }

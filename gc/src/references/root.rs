@@ -162,7 +162,7 @@ impl RootRecord {
 /// Fixes the references of a table that have the tag.
 ///
 /// # Safety
-/// - So many words are there, and may be read and written.
+/// - That many words are there, and may be read and written.
 unsafe fn scan_table(base: NonNull<*mut u8>, count: usize, tag: Tag, scan: &mut Scan<'_>) {
     for index in 0..count {
         // SAFETY: as many words are there as `index` counts.

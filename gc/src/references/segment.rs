@@ -29,7 +29,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// How many whole units there are in so many bytes: a shift, as a division by what may be any number takes longer.
+    /// How many whole units there are in this many bytes: a shift, as a division by what may be any number takes longer.
     pub(crate) const fn units(self, bytes: usize) -> usize {
         bytes >> self.align.get().trailing_zeros()
     }

@@ -11,7 +11,7 @@ use crate::swept::copies::{Copies, Piece};
 use crate::swept::pool::Pool;
 use crate::swept::state::State;
 
-/// Free runs of at least so many bytes are used for copies. Those that are shorter would hold few.
+/// Free runs of at least this many bytes are used for copies. Those that are shorter would hold few.
 const WORTHWHILE: usize = 2 << 10;
 
 /// What is left where an object was that has moved: a pointer to the copy, with a bit that no pointer to an object has.

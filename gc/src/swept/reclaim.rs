@@ -79,7 +79,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Whether an empty segment is kept for the fills to come: those that mutators used since the last time will be used
-    /// again, and to return them would have the arena provide them anew. A collection of the whole heap returns all.
+    /// again, and to return them would have the arena provide them once more. A collection of the whole heap returns all.
     fn is_wanted(&self, segment: SegmentPtr, sweep: Sweep) -> bool {
         let is_used = segment.get().take_used();
         let is_first = segment.get().generation() == Generation::YOUNGEST;

@@ -92,7 +92,7 @@ impl Runs {
         largest
     }
 
-    /// The list of runs of so many bytes, which are at least [`Runs::LEAST`].
+    /// The list of runs of this many bytes, which are at least [`Runs::LEAST`].
     fn list_of(size: usize) -> usize {
         ((size / Self::LEAST).ilog2() as usize).min(LISTS - 1)
     }

@@ -10,7 +10,7 @@ use crate::references::segment::SegmentPtr;
 use crate::swept::copies::Piece;
 use crate::swept::pool::Pool;
 
-/// The work that an object is, if it has no references: that of so many bytes of others.
+/// The work that an object is, if it has no references: that of this many bytes of others.
 const OBJECT: usize = 16;
 
 impl<A: Arena, F: Format> Pool<A, F> {

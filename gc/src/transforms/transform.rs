@@ -21,7 +21,7 @@ const FULL: Error = Error::Parameter(
 
 /// Pairs of an old and a new object. [Applied](Transform::apply), the new object of each takes the place of the old
 /// one: every exact reference to the old object, in all objects and roots of the heap, then leads to the new one. This
-/// is how a program replaces the instances of a class that was defined anew (MPS: transforms; Smalltalk: `become:`).
+/// is how a program replaces the instances of a class that was redefined (MPS: transforms; Smalltalk: `become:`).
 ///
 /// Create it, add pairs, stop the heap, and apply it. Threads run in between: a transform is a root, so its objects
 /// are kept, and may move. It takes the memory for its pairs when it is created, and none later.

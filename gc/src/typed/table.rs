@@ -57,7 +57,7 @@ impl Table {
     }
 
     const fn with(fixed: usize, item: usize, trace: Option<Trace>, name: fn() -> &'static str) -> Self {
-        // No type has so many bytes that there is no such size.
+        // The sum is a size: no type is as large as the largest.
         let whole = fixed.div_ceil(WORD) * WORD;
         Self { fixed, whole, item, trace, name }
     }

@@ -112,7 +112,7 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
     }
 
     /// Returns the memory that its allocation points hold and have not used. A thread that will not come inside for long
-    /// calls this, so that others can use the memory. The next allocations get some anew.
+    /// calls this, so that others can use the memory. The next allocations get new memory.
     pub fn empty(&mut self) {
         let Self { points, mutator, .. } = self;
         let (attendance, heap) = (mutator.attendance(), mutator.heap());

@@ -39,7 +39,7 @@ pub(super) unsafe fn cut_batch(
     let Some(first) = NonNull::new(words.head.load(Ordering::Relaxed)) else { return Ok(None) };
     let mut blocks = [first; Magazine::MAX];
     let Some(blocks) = blocks.get_mut(..batch) else { return Ok(None) };
-    // SAFETY: the class keeps so many blocks, which the caller owns.
+    // SAFETY: the class keeps that many blocks, which the caller owns.
     let next = unsafe { follow(blocks, rest, watch) }?;
     if let Some(last) = blocks.last() {
         let end = watch.key.encode(last.addr().get(), ptr::null_mut());

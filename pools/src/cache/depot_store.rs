@@ -43,7 +43,7 @@ unsafe impl<P: ManualPool> Store for Depot<'_, P> {
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         match self.classes().have_same_block(from, to) {
             Some(same) => same.then(|| self.pool().header().reach(object.addr())),
-            // SAFETY: as above.
+            // SAFETY: no class serves the caller's object, so it came from the pool with this layout. It is not freed.
             None => unsafe { self.pool().resize_room(object, from, to) },
         }
     }

@@ -28,7 +28,7 @@ const LINKS: usize = 2;
 
 type Hint = *mut FreeBlock;
 
-/// Whether batches of blocks of so many bytes have hints.
+/// Whether batches of blocks of this many bytes have hints.
 const fn has_hints(size: usize) -> bool {
     (PREFETCHES || cfg!(miri))
         && !LinkKey::CHECKS
@@ -75,7 +75,7 @@ unsafe fn write<'a>(
 /// - As [`for_each_hint`].
 #[inline]
 pub(super) unsafe fn prefetch_batch(first: NonNull<FreeBlock>, size: usize) {
-    // SAFETY: the caller promises the same.
+    // SAFETY: `first` begins a batch that has its hints, and that changed only in the two words of links.
     unsafe { for_each_hint(first, size, prefetch) };
 }
 

@@ -1,6 +1,6 @@
 //! What every word of the pool is used for, as the debug pool handed it out.
 //!
-//! It is kept in the arena's control memory, out of reach of code that writes past an object.
+//! It is kept in the arena's descriptor memory, out of reach of code that writes past an object.
 
 use tripoint_core::{Addr, AddrRange, Arena, PoolHeader, Result};
 

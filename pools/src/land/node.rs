@@ -215,7 +215,7 @@ impl<const SIZED: bool> Node<SIZED> {
         height_of(self.links(watch))
     }
 
-    /// Computes height and largest size anew from those of the children. Returns
+    /// Computes height and largest size again from those of the children. Returns
     /// the children's heights.
     #[inline]
     pub(super) fn refresh(self, watch: Watch<'_>) -> [usize; 2] {

@@ -208,7 +208,7 @@ impl FreeList {
         let Some(next) = next else { return };
         // SAFETY: a unit of the list, which nothing uses.
         unsafe { FreeUnit::link(last.cast(), behind, self.key) };
-        // SAFETY: as above.
+        // SAFETY: `end` is a unit of the list, which nothing uses.
         unsafe { FreeUnit::link(end.cast(), self.first, self.key) };
         self.first = Some(next);
     }

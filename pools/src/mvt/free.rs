@@ -223,7 +223,7 @@ impl FreeMemory for FreeBlocks {
     }
 
     unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
         unsafe { Self::insert(self, block) };
     }
 

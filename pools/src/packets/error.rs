@@ -39,7 +39,7 @@ pub enum PacketError {
         /// The number of the unit.
         number: u32,
     },
-    /// The unit has no room for so many bytes.
+    /// The unit has no room for this many bytes.
     NoRoom {
         /// The bytes that were asked for.
         needed: usize,

@@ -21,7 +21,7 @@ const ALIGN_MAX: usize = 4096;
 ///
 /// # Safety of devices
 ///
-/// To tell a device an address is unsafe, in whatever way it is done. Who does it promises:
+/// To tell a device an address is unsafe, in whatever way it is done. The caller promises:
 ///
 /// - The device writes only to units that are with a ring ([`PacketRing`](super::PacketRing)), and the code that has the ring
 ///   completes only what the device has completed.

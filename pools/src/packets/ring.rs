@@ -201,7 +201,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
                 reclaimed += mem::take(&mut count);
             }
         }
-        // SAFETY: as above.
+        // SAFETY: these units, too, were with the ring, whose device has stopped, and are not any more.
         unsafe { self.pool.give_back(&batch[..count]) };
         reclaimed += count;
         self.counts.reclaimed += reclaimed as u64;

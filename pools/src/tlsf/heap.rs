@@ -187,7 +187,7 @@ impl Heap {
     }
 
     /// Takes the first `size` bytes, whole granules, of the free block that begins at `base`, if there is one and it has
-    /// so many.
+    /// that many.
     ///
     /// # Errors
     /// [`Damaged`]
@@ -201,7 +201,7 @@ impl Heap {
         size: usize,
     ) -> Result<Option<Block>, Damaged> {
         self.health.ensure()?;
-        // SAFETY: the caller's promises.
+        // SAFETY: the granule before `base` is in use, and `base` has the provenance of the arena's range.
         let outcome = unsafe { self.take_at_sound(base, size) };
         self.health.note(outcome)
     }

@@ -167,7 +167,7 @@ fn bins_are_empty_after_damage() {
         // SAFETY: allocated above with this layout, freed once, and not used any more.
         unsafe { pool.free(other, small) };
     }
-    // SAFETY: the same.
+    // SAFETY: allocated above with this layout, freed once, and not used any more.
     unsafe { pool.free(object, large) };
     // SAFETY: the first word of free memory of the pool, which only this thread uses. Writing there is the fault.
     unsafe { write_over(object.cast(), 0x4141_4141) };

@@ -6,7 +6,7 @@
 use crate::estimators::negative_binomial::quantile;
 use crate::estimators::normal;
 
-/// If what is missed varies as little as the sum of so many small objects, it has a normal distribution.
+/// If what is missed varies as little as the sum of that many small objects, it has a normal distribution.
 const MANY: f64 = 1e6;
 
 /// The finest steps, as a part of what one object missed stands for. Objects that are smaller are as if they were
@@ -47,7 +47,7 @@ impl Missed {
     /// is missed, or if the sums are those of no samples.
     fn count(self, probability: f64) -> Option<(u64, f64)> {
         let Self { samples, mean, variance } = self;
-        // So many objects, each missed independently of the others, would vary as much beside their mean.
+        // That many objects, each missed independently of the others, would vary as much beside their mean.
         let events = mean * mean / variance;
         let chance = (1.0 - events / samples).clamp(FINEST, 1.0 - f64::EPSILON);
         let step = chance * variance / mean;

@@ -133,7 +133,7 @@ impl Plan {
     }
 }
 
-/// The words of the tallies of so many threads.
+/// The words of the tallies of this many threads.
 fn tally_words(threads: usize) -> Option<usize> {
     let threads = Some(threads).filter(|&threads| threads <= MAX_TALLY_THREADS)?;
     Some(TallyWord::Numbers as usize + threads * (MAX_TALLY_CLASSES * TALLY_NUMBERS))

@@ -119,7 +119,7 @@ pub enum EventKind {
     BeginAmnesty = 50,
     /// An amnesty ended.
     EndAmnesty = 51,
-    /// A collection, or one in steps, knows what it keeps, and begins to sweep. Before it marked, or copied so many bytes.
+    /// A collection, or one in steps, knows what it keeps, and begins to sweep. Before it marked, or copied that many bytes.
     BeginSweep = 52,
     /// A step of a collection begins.
     BeginStep = 53,

@@ -80,7 +80,7 @@ impl<'s> Mapping<'s> {
         let this = ManuallyDrop::new(self);
         // SAFETY: `this` is not used any more and not dropped, so the file has one owner.
         let file = unsafe { core::ptr::read(&raw const this.file) };
-        // SAFETY: the mapping has so many bytes, starts at a page, was zero, and is not unmapped any more.
+        // SAFETY: the mapping has that many bytes, starts at a page, was zero, and is not unmapped any more.
         // Its words are atomics, which other processes may change. No other reference to it exists in
         // this process, because `this` is gone.
         let words = unsafe {

@@ -126,7 +126,7 @@ unsafe impl System for Linux {
         let (mut at, mut left) = within_limits(start, bytes)?;
         while left > 0 {
             let now = usize::try_from(left).map_or(ZEROS.len(), |left| left.min(ZEROS.len()));
-            // SAFETY: the file is open, and there are at least so many zeros.
+            // SAFETY: the file is open, and there are at least that many zeros.
             let written = unsafe { libc::pwrite(file.as_raw_fd(), ZEROS.as_ptr().cast(), now, at) };
             let written = libc::off_t::try_from(written).map_err(|_| libc::EFBIG)?;
             match written {

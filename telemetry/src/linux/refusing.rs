@@ -53,7 +53,7 @@ impl Refusing {
         }
     }
 
-    /// The same with so many bytes of memory.
+    /// The same with this many bytes of memory.
     #[must_use]
     pub const fn with_memory(self, bytes: u64) -> Self {
         Self { available: Some(bytes), ..self }

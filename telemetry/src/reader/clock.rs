@@ -78,7 +78,7 @@ impl Clock {
         (self.anchor_unix != 0).then_some(self.anchor_unix)
     }
 
-    /// How long so many ticks are, in ns, if the file has a clock.
+    /// How long this many ticks are, in ns, if the file has a clock.
     pub(super) fn length(&self, ticks: u64) -> Option<u64> {
         match self.kind {
             ClockKind::None => None,

@@ -109,7 +109,7 @@ impl Live {
         self.size -= object.block.size();
         object.written = object.written.min(layout.size());
         assert!(object.is_kept(), "{:?} was written to", object.block);
-        // SAFETY: the caller's promise.
+        // SAFETY: the block is valid for reads and writes, and nothing else uses it, as the caller promises.
         unsafe { self.insert(block, Some(layout), layout.size()) };
     }
 

@@ -13,7 +13,7 @@ use crate::output::{Output, complain};
 use crate::recording::{CaptureWriter, Target};
 use crate::signals;
 
-/// How often the files that are mapped are looked at anew: libraries may be loaded.
+/// How often the files that are mapped are looked at again: libraries may be loaded.
 const PERIOD: Duration = Duration::from_secs(1);
 
 impl Attach {

@@ -14,7 +14,7 @@ use crate::symbols::Symbols;
 /// How long one look may take: keys are not answered meanwhile.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// How often the counters are read anew.
+/// How often the counters are read again.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A process that is watched.

@@ -46,7 +46,7 @@ impl Terminal {
 }
 
 /// Waits until there is something to read, at most that long. From a terminal that is gone the library would read nothing
-/// for ever.
+/// forever.
 fn wait(most: Duration) -> io::Result<()> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];

@@ -53,7 +53,7 @@ impl Ground {
         // SAFETY: a unit of the ground that nothing uses, and that is in no list.
         let mut chain = unsafe { Chain::of(self.unit(*first), self.key) };
         for &index in others {
-            // SAFETY: as above.
+            // SAFETY: a unit of the ground that nothing uses, and that is in no list.
             unsafe { chain.push(self.unit(index)) };
         }
         Some(chain)
@@ -81,7 +81,7 @@ impl Ground {
             assert!(seen.insert(self.index_of(unit.cast())), "a circle");
             // SAFETY: a unit of the list, which this test holds.
             assert!(unsafe { batches.step(unit) }, "unit {}", seen.len());
-            // SAFETY: as above.
+            // SAFETY: a unit of the list, which this test holds.
             next = unsafe { FreeUnit::next(unit, list.watch()) };
         }
         assert_eq!(&seen, listed);
@@ -262,7 +262,7 @@ fn a_wrong_end_is_found() {
         for &word in words {
             // SAFETY: a word of the unit that the batch behind the open one begins with.
             let slot = unsafe { ground.unit(47).cast::<usize>().add(word) };
-            // SAFETY: as above.
+            // SAFETY: the slot is a word of that unit, which this test holds.
             unsafe { slot.write(value) };
         }
         let (mut batches, mut next) = (list.batches(), list.first());
@@ -270,7 +270,7 @@ fn a_wrong_end_is_found() {
         while let Some(unit) = next.filter(|_| !is_found) {
             // SAFETY: a unit of the list, which this test holds.
             is_found = !unsafe { batches.step(unit) };
-            // SAFETY: as above.
+            // SAFETY: a unit of the list, which this test holds.
             next = unsafe { FreeUnit::next(unit, list.watch()) };
         }
         is_found

@@ -170,7 +170,7 @@ extern "C" fn handle_trap(cause: u32) {
             // SAFETY: claiming and completing are what a handler does, in this order; the board has this register here.
             let interrupt = unsafe { device::<u32>(CLAIM).read_volatile() };
             on_device(interrupt);
-            // SAFETY: as above.
+            // SAFETY: the interrupt that was claimed above, and handled, is completed; the board has this register here.
             unsafe { device::<u32>(CLAIM).write_volatile(interrupt) };
         }
         _ => exit(false),

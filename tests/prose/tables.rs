@@ -1,0 +1,230 @@
+//! Tables name what is there, and nothing else: the files of a folder, the checks of `verify/`, the features of a crate.
+
+use std::collections::BTreeSet;
+
+use crate::page;
+use crate::repository::{self, Text};
+
+/// The names in backticks in the first cells of the rows after a heading, up to the end of the table.
+fn first_cells<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<String> {
+    let rows = lines.map(str::trim).take_while(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+}
+
+/// The first cells of each table of a page whose first heading is one of these.
+fn tables<'t>(lines: &[&'t str], headings: &[&str]) -> Vec<Vec<String>> {
+    let is_heading = |line: &&'t str| {
+        line.strip_prefix('|')
+            .and_then(|row| row.split('|').next())
+            .is_some_and(|cell| headings.contains(&cell.trim()))
+    };
+    let begins = (0..lines.len()).filter(|at| is_heading(&lines[*at]));
+    begins.map(|at| first_cells(lines[at..].iter().copied())).collect()
+}
+
+/// What is in one and not in the other, in words.
+fn differences(of: &str, listed: &[String], there: &BTreeSet<String>) -> Vec<String> {
+    let unique: BTreeSet<_> = listed.iter().cloned().collect();
+    let missing = there.difference(&unique).map(|name| format!("{of}: {name} is not listed"));
+    let gone = unique.difference(there).map(|name| format!("{of}: {name} is listed, and not there"));
+    let twice = (unique.len() < listed.len()).then(|| format!("{of}: a name is listed twice"));
+    missing.chain(gone).chain(twice).collect()
+}
+
+/// What is wrong with the table of files in a module's documentation, if it has one.
+fn wrong_files(module: &Text, sources: &[Text]) -> Vec<String> {
+    let lines: Vec<_> =
+        module.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    let folder = match module.path.strip_suffix("lib.rs") {
+        Some(folder) => folder.to_owned(),
+        None => format!("{}/", module.path.trim_end_matches(".rs")),
+    };
+    let name = |source: &Text| {
+        let below = source.path.strip_prefix(&folder)?.strip_suffix(".rs")?;
+        (!below.contains('/') && below != "lib").then(|| below.to_owned())
+    };
+    let there: BTreeSet<_> = sources.iter().filter_map(name).collect();
+    let mut tables = tables(&lines, &["file", "file, from the ground up"]);
+    tables.extend(drawn_tables(&lines, &there));
+    tables.iter().flat_map(|listed| differences(&module.path, listed, &there)).collect()
+}
+
+/// Tables that are drawn: blocks of text whose lines begin with a name or more, most of them of files. What such a
+/// page names elsewhere in its text, it need not draw.
+fn drawn_tables(lines: &[&str], there: &BTreeSet<String>) -> Vec<Vec<String>> {
+    let mut drawn = Vec::new();
+    for (begin, _) in lines.iter().enumerate().filter(|(_, line)| **line == "```text") {
+        let block = lines[begin + 1..].iter().take_while(|line| **line != "```");
+        let cells = block.filter_map(|line| line.split_once("  ")).map(|(cell, _)| cell);
+        let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let mut names: Vec<_> =
+            cells.flat_map(|cell| cell.split(", ")).filter(is_name).map(str::to_owned).collect();
+        let known = names.iter().filter(|name| there.contains(*name)).count();
+        if known >= 3 && 2 * known > names.len() {
+            let is_said = |name: &&String| lines.iter().any(|line| line.contains(&format!("`{name}`")));
+            let beside = there.iter().filter(|name| *name == "design" || is_said(name));
+            let beside: Vec<_> = beside.filter(|name| !names.contains(*name)).cloned().collect();
+            names.extend(beside);
+            drawn.push(names);
+        }
+    }
+    drawn
+}
+
+/// The sources of the crates. A table in another folder may leave files out.
+fn sources() -> Vec<Text> {
+    let mut sources = repository::texts("", &["rs"]);
+    sources.retain(|source| {
+        source.path.split('/').nth(1) == Some("src") && !source.path.starts_with("examples/")
+    });
+    sources
+}
+
+#[test]
+fn every_file_stands_in_the_table_of_its_folder() {
+    let sources = sources();
+    let with_table = sources.iter().filter(|source| source.text.contains("//! | file")).count();
+    assert!(with_table > 10, "{with_table} tables");
+    let wrong: Vec<_> = sources.iter().flat_map(|module| wrong_files(module, &sources)).collect();
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn files_that_are_not_listed_are_found() {
+    let check = |rows: &str| {
+        let module =
+            page("x/src/a.rs", &format!("//! A.\n//!\n//! | file | |\n//! |---|---|\n{rows}\nmod b;"));
+        wrong_files(
+            &module,
+            &[page("x/src/a/b.rs", ""), page("x/src/a/c.rs", ""), page("x/src/a/c/d.rs", "")],
+        )
+    };
+    assert_eq!(check("//! | `b`, `c` | both |"), [""; 0]);
+    assert_eq!(check("//! | `b` | `c` |"), ["x/src/a.rs: c is not listed"]);
+    assert_eq!(
+        check("//! | `b` | |\n//! | `c` | |\n//! | `d` | |"),
+        ["x/src/a.rs: d is listed, and not there"]
+    );
+    assert_eq!(check("//! | `b`, `c` | |\n//! | `c` | |"), ["x/src/a.rs: a name is listed twice"]);
+    let draw = |lines: &str| {
+        let module = page("x/src/a.rs", &format!("//! A.\n//! ```text\n{lines}//! ```\nmod b;"));
+        wrong_files(&module, &["b", "c", "d", "e"].map(|name| page(&format!("x/src/a/{name}.rs"), "")))
+    };
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//!   e   one\n"), [""; 0]);
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//! ```\n//! `e` is apart.\n"), [""; 0]);
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n"), ["x/src/a.rs: e is not listed"]);
+    let gone = ["x/src/a.rs: e is not listed", "x/src/a.rs: f is listed, and not there"];
+    assert_eq!(draw("//!   b, c   two\n//!   d   one\n//!   f   one\n"), gone);
+    assert_eq!(draw("//!   thread b  and c\n"), [""; 0]);
+}
+
+/// What a page lists, compared with what is there.
+fn wrong_checks(readme: &Text, there: &BTreeSet<String>) -> Vec<String> {
+    let lines: Vec<_> = readme.text.lines().collect();
+    let listed: Vec<_> = tables(&lines, &["check", "name"]).concat();
+    differences(&readme.path, &listed, there)
+}
+
+/// The checks and folders of `verify/`, and the gates.
+#[test]
+fn the_readme_of_verify_lists_every_check() {
+    let names = |folder: &str, prefix: &str| {
+        let entries = std::fs::read_dir(repository::root().join(folder)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.map(|name| format!("{prefix}{name}")).collect::<BTreeSet<_>>()
+    };
+    let mut there = names("verify", "");
+    there.extend(names("verify/gates", "gates/"));
+    for left_out in ["README.md", "gates/link-proof", "gates/book.bash"] {
+        assert!(there.remove(left_out), "{left_out} is not there");
+    }
+    let readme =
+        repository::texts("verify", &["md"]).into_iter().find(|page| page.path == "verify/README.md");
+    assert_eq!(wrong_checks(&readme.unwrap(), &there), [""; 0]);
+}
+
+/// Checks whose last cell is empty although continuous integration runs them, or the other way round.
+fn wrong_runs(readme: &Text, script: &str) -> Vec<String> {
+    let rows = readme.text.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6);
+    let wrong = rows.filter_map(|row| {
+        let name = row.split('`').nth(1)?;
+        let is_run = script.lines().any(|line| {
+            line.trim_start()
+                .strip_prefix("verify/")
+                .and_then(|call| call.strip_prefix(name))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+        let says_so = !row.split('|').nth(5)?.trim().is_empty();
+        (is_run != says_so).then(|| format!("{name} is run: {is_run}"))
+    });
+    wrong.collect()
+}
+
+#[test]
+fn the_readme_of_verify_says_what_continuous_integration_runs() {
+    let readme =
+        repository::texts("verify", &["md"]).into_iter().find(|page| page.path == "verify/README.md");
+    let script = std::fs::read_to_string(repository::root().join(".ci/run")).unwrap();
+    assert_eq!(wrong_runs(&readme.unwrap(), &script), [""; 0]);
+    let readme = page("verify/README.md", "| `a` | ? | 1 min | | yes |\n| `b` | ? | 1 min | | |\n");
+    assert_eq!(wrong_runs(&readme, "    verify/a --quick\n"), [""; 0]);
+    assert_eq!(wrong_runs(&readme, "verify/ab\nverify/b\n"), ["a is run: false", "b is run: true"]);
+}
+
+#[test]
+fn checks_that_are_not_listed_are_found() {
+    let readme =
+        page("verify/README.md", "| check | q |\n|---|---|\n| `a` | ? |\n\n| name |\n|---|\n| `b` |\n");
+    let there = |names: [&str; 2]| names.map(str::to_owned).into_iter().collect();
+    assert_eq!(wrong_checks(&readme, &there(["a", "b"])), [""; 0]);
+    let wrong = ["verify/README.md: c is not listed", "verify/README.md: b is listed, and not there"];
+    assert_eq!(wrong_checks(&readme, &there(["a", "c"])), wrong);
+}
+
+/// The features that a manifest defines, except the default and those of nothing but other crates.
+fn features(manifest: &str) -> BTreeSet<String> {
+    let section = manifest.split("[features]\n").nth(1).unwrap_or_default();
+    let lines = section.lines().take_while(|line| !line.starts_with('['));
+    let names =
+        lines.filter(|line| !line.starts_with(['#', ' ', ']'])).filter_map(|line| line.split_once(" ="));
+    names.map(|(name, _)| name.to_owned()).filter(|name| name != "default").collect()
+}
+
+/// What is wrong with the tables of features in a page or in a crate's documentation.
+fn wrong_features(text: &Text, manifest: &str) -> Vec<String> {
+    let lines: Vec<_> = text.text.lines().map(|line| line.trim_start_matches("//!").trim()).collect();
+    let mut there = features(manifest);
+    // Those of tests and of other members.
+    there.retain(|name| !["mock", "check"].contains(&name.as_str()));
+    let tables = tables(&lines, &["feature"]);
+    tables.iter().flat_map(|listed| differences(&text.path, listed, &there)).collect()
+}
+
+#[test]
+fn tables_of_features_are_those_of_the_manifests() {
+    let mut pages = repository::texts("", &["md"]);
+    pages.retain(|page| page.path.split('/').nth(1) == Some("README.md"));
+    pages.extend(sources().into_iter().filter(|source| source.path.ends_with("src/lib.rs")));
+    let mut with_table = 0;
+    for page in pages {
+        let folder = page.path.trim_end_matches("README.md").trim_end_matches("src/lib.rs");
+        let Ok(manifest) = std::fs::read_to_string(repository::root().join(folder).join("Cargo.toml")) else {
+            continue;
+        };
+        with_table += usize::from(page.text.contains("| feature |"));
+        assert_eq!(wrong_features(&page, &manifest), [""; 0]);
+    }
+    assert!(with_table >= 3, "{with_table} tables");
+}
+
+#[test]
+fn features_that_are_not_listed_are_found() {
+    let manifest =
+        "[features]\ndefault = [\"a\"]\n# Why.\na = []\nb = [\n    \"a\",\n]\n[dependencies]\nc = \"1\"\n";
+    let check =
+        |row: &str| wrong_features(&page("x/README.md", &format!("| feature |\n|---|\n{row}")), manifest);
+    assert_eq!(check("| `a` |\n| `b` |"), [""; 0]);
+    assert_eq!(check("| `a` |"), ["x/README.md: b is not listed"]);
+    assert_eq!(check("| `a`, `b` |\n| `c` |"), ["x/README.md: c is listed, and not there"]);
+}
