@@ -11,7 +11,7 @@ mod common;
 
 use core::alloc::Layout;
 use core::hint;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -38,18 +38,17 @@ fn rounds() -> u64 {
 /// Held by a test that needs both cores, so that tests do not take turns on one.
 static TWO_CORES: Mutex<()> = Mutex::new(());
 
-/// Waits until `done`, without a clock.
+/// Waits until `done`, and looks at the clock rarely.
 fn wait_until(done: impl Fn() -> bool) {
-    while !done() {
-        // Mostly the other thread runs and answers at once: keep the core for that.
-        if !(0..20_000).any(|_| {
-            done() || {
-                hint::spin_loop();
-                false
-            }
-        }) {
-            thread::yield_now();
-        }
+    // Mostly the other thread runs and answers at once: keep the core for that.
+    let look_on = || {
+        (0..20_000).any(|_| {
+            hint::spin_loop();
+            done()
+        })
+    };
+    if !done() {
+        tripoint_oracle::wait_until(look_on);
     }
 }
 
@@ -329,9 +328,8 @@ mod signals {
     fn bombard(mut operate: impl FnMut()) {
         // SAFETY: the call has no duties: it returns the thread that makes it.
         let owner = unsafe { libc::pthread_self() };
-        let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            scope.spawn(|| {
+            let sender = scope.spawn(|| {
                 let mut pauses = Pauses::of_thread(0);
                 for sent in 1..=signals() {
                     pauses.pause();
@@ -340,9 +338,8 @@ mod signals {
                     // Signals do not queue: wait for each.
                     wait_until(|| HANDLED.load(Ordering::SeqCst) >= sent);
                 }
-                done.store(true, Ordering::SeqCst);
             });
-            while !done.load(Ordering::SeqCst) {
+            while !sender.is_finished() {
                 operate();
             }
         });

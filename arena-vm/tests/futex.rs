@@ -7,15 +7,12 @@ use std::thread;
 
 use tripoint_arena_vm::Futex;
 use tripoint_core::Parking;
-use tripoint_oracle::Party;
-
-/// Far more than a thread takes that is about to wake another.
-const PATIENCE: Duration = Duration::from_secs(100);
+use tripoint_oracle::{DEADLINE, Party};
 
 /// Waits until another thread changes the word, and wakes this one.
 #[track_caller]
 fn wait(word: &AtomicU32, value: u32) {
-    assert!(Futex.wait(word, value, PATIENCE) < PATIENCE, "a wake was lost");
+    assert!(Futex.wait(word, value, DEADLINE) < DEADLINE, "a wake was lost");
 }
 
 /// Two threads take turns, each waiting for the other.

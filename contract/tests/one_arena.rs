@@ -3,15 +3,23 @@
 #![cfg(all(target_os = "linux", feature = "linux", not(feature = "interpose-malloc"), not(miri)))]
 
 use core::hint::black_box;
-use core::time::Duration;
-use std::process::Command;
-use std::time::Instant;
+use std::process::{Child, Command};
 
 use tripoint_contract::{Contract, HotThread, ViolationClass};
 
 static CONTRACT: Contract = Contract::new();
 
 const CHILD: &str = "TRIPOINT_ONE_ARENA";
+
+/// A process that is ended at the end of the test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// Grows C's only heap by `brk`, which the allocator calls with its lock held.
 fn allocate_under_the_filter() {
@@ -31,23 +39,14 @@ fn the_supervisor_needs_no_lock_of_the_allocator() {
     if std::env::var_os(CHILD).is_some() {
         return allocate_under_the_filter();
     }
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_supervisor_needs_no_lock_of_the_allocator"])
         .env(CHILD, "1")
         .env("MALLOC_ARENA_MAX", "1")
         .spawn()
         .unwrap();
-    // Only a deadlock comes near this.
-    let deadline = Instant::now() + Duration::from_secs(120);
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success());
-            return;
-        }
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            panic!("the supervisor and the hot thread wait for each other");
-        }
-        std::thread::yield_now();
-    }
+    let mut child = Ended(child);
+    // If the supervisor and the hot thread wait for each other, it does not end.
+    tripoint_oracle::wait_until(|| child.0.try_wait().unwrap().is_some());
+    assert!(child.0.wait().unwrap().success());
 }

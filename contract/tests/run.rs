@@ -15,7 +15,7 @@ use tripoint_contract::{
     WarmupOptions,
 };
 use tripoint_core::Error;
-use tripoint_oracle::{forever, in_time};
+use tripoint_oracle::{forever, in_time, wait_until};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -31,9 +31,7 @@ fn thread(name: &str) -> HotThread<'_> {
 }
 
 fn wait_until_registered(contract: &Contract<Reason, 4>, threads: usize) {
-    while contract.threads().count() < threads {
-        std::thread::yield_now();
-    }
+    wait_until(|| contract.threads().count() >= threads);
 }
 
 fn turn_until_stopped(hot: &HotLoop<'_, Reason, 4>, route: &Route) -> Done {
@@ -72,9 +70,7 @@ fn a_warm_up_waits_until_all_threads_have_registered() {
         contract.run(|run| {
             run.hot(thread("quick"), |hot| turn_until_stopped(hot, &routes[0]))?;
             run.hot(thread("slow"), |hot| {
-                while !routes[0].is_done() {
-                    std::thread::yield_now();
-                }
+                wait_until(|| routes[0].is_done());
                 std::thread::sleep(Duration::from_millis(50));
                 turn_until_stopped(hot, &routes[0])
             })?;

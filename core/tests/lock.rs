@@ -27,9 +27,7 @@ fn who_waits_for_a_lock_yields_and_has_it_then() {
             scope.spawn(|| (0..TURNS).for_each(|_| *counter.lock() += 1));
         }
         // The others wait until this thread has seen that they let it run.
-        while YIELDS.load(Ordering::Relaxed) < THREADS {
-            thread::yield_now();
-        }
+        tripoint_oracle::wait_until(|| YIELDS.load(Ordering::Relaxed) >= THREADS);
         assert_eq!(*held, 0, "nobody else has it meanwhile");
         drop(held);
     });

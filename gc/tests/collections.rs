@@ -325,10 +325,8 @@ fn a_thread_that_only_reserves_gives_way() {
                     is_there.store(true, Ordering::SeqCst);
                 }
             });
-            while !is_there.load(Ordering::SeqCst) {
-                assert!(!worker.is_finished(), "the worker has failed");
-                thread::yield_now();
-            }
+            tripoint_oracle::wait_until(|| is_there.load(Ordering::SeqCst) || worker.is_finished());
+            assert!(!worker.is_finished(), "the worker has failed");
             // Each wait says that it took a nanosecond.
             let found = heap.collect(Duration::from_millis(1));
             drop(done);
@@ -405,9 +403,9 @@ fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
             while builders.load(Ordering::SeqCst) > 0 {
                 heap.collect(ALL).unwrap();
                 let enough = built.load(Ordering::SeqCst) + pause;
-                while built.load(Ordering::SeqCst) < enough && builders.load(Ordering::SeqCst) > 0 {
-                    thread::yield_now();
-                }
+                tripoint_oracle::wait_until(|| {
+                    built.load(Ordering::SeqCst) >= enough || builders.load(Ordering::SeqCst) == 0
+                });
             }
         });
         heap.collect(ALL).unwrap();

@@ -206,10 +206,8 @@ fn a_collection_that_waits_is_given_up_when_the_heap_is_parked() {
                 litter!(&mut point, 16 << 10);
             });
             // The stop lasts until this mutator gives way.
-            while !heap.wants_stop() {
-                assert!(!filler.is_finished(), "the filler found no collection due");
-                thread::yield_now();
-            }
+            tripoint_oracle::wait_until(|| heap.wants_stop() || filler.is_finished());
+            assert!(!filler.is_finished(), "the filler found no collection due");
             let _parked = heap.park();
             parker.away(|| filler.join().unwrap());
         });

@@ -29,10 +29,8 @@ fn a_stop_waits_until_all_are_outside() {
                 let Postponed::Late(late) = postponed else { panic!("{postponed}") };
                 assert!(late.seen_at.unwrap().file().ends_with("typed_threads.rs"), "{postponed}");
                 let collector = scope.spawn(|| heap.collect(ALL).unwrap());
-                while !inside.wants_stop() {
-                    assert!(!collector.is_finished(), "a thread is inside");
-                    thread::yield_now();
-                }
+                tripoint_oracle::wait_until(|| inside.wants_stop() || collector.is_finished());
+                assert!(!collector.is_finished(), "a thread is inside");
                 // More than a buffer holds, while a stop is wanted: no point gives way.
                 let items = list(inside, 0..if cfg!(miri) { 100 } else { 1000 });
                 assert_eq!((&*text, names(items).len() % 100), ("unrooted", 0));

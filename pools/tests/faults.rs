@@ -63,6 +63,25 @@ fn hardened_pools_hand_nothing_out_twice() {
     }
 }
 
+/// The page says what becomes of each fault: with hardening that is its first table, and without it what debug pools do in its
+/// second. Other pools may crash there (design/hardening.md `.misuse`).
+#[test]
+#[cfg_attr(not(target_pointer_width = "64"), ignore = "the page is of 64 bits")]
+#[cfg_attr(miri, ignore = "hours; tests/debug and tests/hardening have each fault by itself")]
+fn the_page_has_the_tables_of_misuse() {
+    let page = include_str!("../../design/hardening.md");
+    let is_debug = !cfg!(feature = "hardening");
+    for fault in Fault::ALL {
+        let classes = Class::ALL.into_iter().filter(|class| class.is_debug() == is_debug);
+        let cells: String = classes.map(|class| format!(" {} |", run(class, fault, 2, 6000))).collect();
+        let name = format!("| {} |", fault.name());
+        let is_row = |line: &str| {
+            line.strip_prefix(&name).is_some_and(|rest| rest == cells || is_debug && rest.ends_with(&cells))
+        };
+        assert!(page.lines().any(is_row), "the page should say:\n{name}{cells}");
+    }
+}
+
 /// Random programs with one fault, by all ways that a pool has (design/hardening.md `.search`). A negative control is the
 /// same without a fault: nothing is refused then.
 #[cfg(feature = "hardening")]

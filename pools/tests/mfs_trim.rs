@@ -230,9 +230,7 @@ fn a_pool_does_not_grow_while_it_is_trimmed_by_another_thread() {
     unsafe { pool.free(object, LINE) };
     std::thread::scope(|scope| {
         let second = scope.spawn(|| {
-            while !hook.is_returning.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
+            tripoint_oracle::wait_until(|| hook.is_returning.load(Ordering::Acquire));
             pool.alloc(LINE).map(|_| ())
         });
         assert_eq!(pool.trim(), GRAIN);

@@ -170,9 +170,7 @@ impl EventHook for Grows {
 fn the_second_finds_what_the_first_leaves<P: ManualPool + Sync>(pool: &P, grows: &Grows) {
     std::thread::scope(|scope| {
         let second = scope.spawn(|| {
-            while !grows.0.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
+            tripoint_oracle::wait_until(|| grows.0.load(Ordering::Acquire));
             pool.alloc(LAYOUT).map(|_| ())
         });
         pool.alloc(LAYOUT).unwrap();

@@ -440,10 +440,9 @@ fn trips_at_any_moment_are_all_observed_and_change_no_sample() {
                 }
                 requested
             });
-            for object in 0..OBJECTS {
-                point.alloc([object; 8]).unwrap();
-            }
+            let outcome = (0..OBJECTS).try_for_each(|object| point.alloc([object; 8]).map(drop));
             done.store(true, Ordering::Relaxed);
+            outcome.unwrap();
             trips.join().unwrap()
         });
         // The last trips happen before this reserve.

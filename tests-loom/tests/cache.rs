@@ -17,7 +17,7 @@ const OBJECT: Layout = Layout::new::<u128>();
 type Pool = BumpPool<'static>;
 type PoolCache = Cache<'static, Pool>;
 
-/// Runs a model with a pool and a descriptor of one size class, which keeps so many blocks, for its threads, which end
+/// Runs a model with a pool and a descriptor of one size class, which keeps that many blocks, for its threads, which end
 /// before it does.
 fn with_descriptor(
     count: usize,

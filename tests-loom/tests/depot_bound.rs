@@ -31,7 +31,7 @@ struct User {
 unsafe impl Send for User {}
 
 impl User {
-    /// A cache that keeps all it may: with the first of its objects that it frees, it has a batch too many. It has so many objects
+    /// A cache that keeps all it may: with the first of its objects that it frees, it has a batch too many. It has that many objects
     /// at least.
     fn new(depot: &'static PoolDepot, descriptor: &'static CacheDescriptor, objects: usize) -> Self {
         let mut user = Self { cache: Cache::with_depot(depot, descriptor).unwrap(), objects: Vec::new() };
@@ -55,8 +55,8 @@ impl User {
     }
 }
 
-/// Runs a model of two caches with so many objects each, one in another thread, which are full at first. The
-/// depot of each is one of these, and together they may keep so many batches.
+/// Runs a model of two caches with that many objects each, one in another thread, which are full at first. The
+/// depot of each is one of these, and together they may keep that many batches.
 fn race(batches: usize, depots_of: [usize; 2], objects: usize, run: [fn(&mut User); 2], end: fn(User)) {
     let bound = batches * BATCH_SIZE;
     model_bounded(2, move || {

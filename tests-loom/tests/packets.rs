@@ -267,7 +267,7 @@ fn the_place_of_a_cache_is_handed_over_whole() {
     });
 }
 
-/// Two threads that make a cache, of a pool with so many places that are taken: one of them gets the last.
+/// Two threads that make a cache, of a pool with that many places that are taken: one of them gets the last.
 fn claim_the_last(taken: usize) {
     with_pool(2, move |pool| {
         let _taken = Vec::from_iter((0..taken).map(|_| pool.cache().unwrap()));

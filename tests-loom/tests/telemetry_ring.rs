@@ -39,7 +39,7 @@ fn write(ring: &WordRing<'_>, position: u64) {
     ring.publish(end);
 }
 
-/// A ring to which so many records were written.
+/// A ring to which that many records were written.
 fn ring(prefilled: usize) -> Ring {
     let ring: Ring = Arc::new((0..RING_HEAD_WORDS + CAPACITY).map(|_| AtomicU64::new(0)).collect());
     (0..prefilled).for_each(|_| write(&words(&ring), words(&ring).tail()));

@@ -49,7 +49,7 @@ struct Account {
 /// Arms one of the limits: the step of the owner that is modelled.
 type Rearm<const LIMITS: usize> = fn(&Words<LIMITS>, usize, usize, &mut Account);
 
-/// Runs the owner against so many trips.
+/// Runs the owner against that many trips.
 fn race<const LIMITS: usize>(trips: usize, owner: impl FnOnce(&Words<LIMITS>, &mut Account)) {
     let words = Arc::new(Words::new());
     let threads = Vec::from_iter((0..trips).map(|_| {

@@ -30,7 +30,7 @@ fn record(number: usize) -> Record {
     }
 }
 
-/// Pops so many times; panics if a record is torn, or comes twice.
+/// Pops that many times; panics if a record is torn, or comes twice.
 fn pop(ring: &Ring<RECORDS>, next: &mut usize, times: usize) {
     for found in (0..times).filter_map(|_| ring.pop()) {
         assert_eq!(found, record(found.bytes), "a wrong record: torn");

@@ -138,9 +138,7 @@ fn a_child_finds_no_pool_half_made() {
         unsafe { free_filled(&LATE, object, 40, 1) };
     };
     let thread = std::thread::spawn(allocate_and_free);
-    while !MAKES.load(Ordering::Acquire) {
-        std::thread::yield_now();
-    }
+    tripoint_oracle::wait_until(|| MAKES.load(Ordering::Acquire));
     assert_eq!(in_child(allocate_and_free), 0, "a child was refused");
     thread.join().unwrap();
 }

@@ -3,6 +3,8 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use tripoint_oracle::wait_until;
+
 use super::*;
 
 const SIGUSR1: c_int = 10;
@@ -53,16 +55,12 @@ fn a_handler_finds_the_cache_whole_or_none() {
     let thread = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let runs = scope.spawn(|| interrupted(&thread));
-        while thread.load(Ordering::Acquire) == 0 && !runs.is_finished() {
-            std::thread::yield_now();
-        }
+        wait_until(|| thread.load(Ordering::Acquire) != 0 || runs.is_finished());
         for sent in 0..SIGNALS {
             // SAFETY: the thread runs until `done` is set.
             assert_eq!(unsafe { pthread_kill(thread.load(Ordering::Relaxed), SIGUSR1) }, 0);
             // One after the other: signals that wait are merged.
-            while HANDLED.load(Ordering::Relaxed) == sent && !runs.is_finished() {
-                std::thread::yield_now();
-            }
+            wait_until(|| HANDLED.load(Ordering::Relaxed) != sent || runs.is_finished());
         }
         done.store(true, Ordering::Relaxed);
     });

@@ -41,6 +41,16 @@ pub(crate) fn on_each_failing(test: impl Fn(&Failing<&Audited<&dyn Platform>>, &
     on_each(|audited| test(&Failing::new(audited), audited));
 }
 
+/// Methods of a platform that have nothing to do with memory that is always there.
+macro_rules! do_nothing {
+    ($($method:ident)*) => { $(
+        unsafe fn $method(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
+            Ok(())
+        }
+    )* };
+}
+pub(crate) use do_nothing;
+
 /// A platform that checks that every call obeys the rules of [`Platform`], and
 /// knows which pages are committed.
 #[derive(Debug)]

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use tripoint_arena_vm::{HugePages, PageSizes, Placement, Platform, PlatformError, Portable};
 use tripoint_core::{AddrRange, NodeSet};
 
+use crate::common::do_nothing;
+
 pub(crate) const HUGE: usize = 2 << 20;
 
 /// Memory of the portable platform, and accounts of pages.
@@ -102,25 +104,7 @@ unsafe impl Platform for Pretended {
         unsafe { Portable.release(base, size, align) }
     }
 
-    unsafe fn commit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn decommit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn populate(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn populate_in_use(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn advise_huge_pages(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
+    do_nothing!(commit decommit populate populate_in_use advise_huge_pages lock unlock no_inherit);
 
     unsafe fn map_huge_pages(
         &self,
@@ -191,18 +175,6 @@ unsafe impl Platform for Pretended {
         if let Some(range) = huge {
             visit(PageSizes { range, page_size: HUGE, transparent: 0 });
         }
-        Ok(())
-    }
-
-    unsafe fn lock(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn unlock(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn no_inherit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, PlatformError, Portable};
 use tripoint_core::{Arena, Block, Check, CheckLevel, Error, PoolId};
 
-use crate::common::{Audited, GRAIN, assert_books, holds, small, write};
+use crate::common::{Audited, GRAIN, assert_books, do_nothing, holds, small, write};
 
 /// The portable platform, with reservations that shrink and grow by account only.
 #[derive(Debug, Default)]
@@ -39,37 +39,7 @@ unsafe impl Platform for Roomy {
         unsafe { Portable.release(base, whole, align) }
     }
 
-    unsafe fn commit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn decommit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn populate(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn populate_in_use(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn advise_huge_pages(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn lock(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn unlock(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
-
-    unsafe fn no_inherit(&self, _base: NonNull<u8>, _size: usize) -> Result<(), PlatformError> {
-        Ok(())
-    }
+    do_nothing!(commit decommit populate populate_in_use advise_huge_pages lock unlock no_inherit);
 
     fn reserve_with_room(
         &self,

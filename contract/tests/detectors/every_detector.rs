@@ -80,9 +80,7 @@ fn a_warm_up_with_every_detector_arms() {
         let records = records(contract);
         panic!("{failure}: {:#}", json(contract, &records));
     }
-    while !contract.is_armed() {
-        thread::yield_now();
-    }
+    tripoint_oracle::wait_until(|| contract.is_armed());
     let slot = contract.hot_threads().next().unwrap();
     assert_eq!(slot.mode(), Mode::Armed);
     assert_eq!(slot.alarms(), 0, "{:?}", records(contract));

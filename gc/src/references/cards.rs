@@ -50,27 +50,38 @@ impl SegmentPtr {
         unsafe { self.card(index).as_ref() }.store(value, Ordering::Relaxed);
     }
 
-    /// While the heap is stopped: the first card from `from` on that has at most `most`, and what it has. Looks at as many
-    /// cards at a time as a word has bytes.
+    /// While the heap is stopped: the first card from `from` on that has at most `most`, and what it has.
     pub(crate) fn next_card(self, from: usize, most: u8) -> Option<(usize, u8)> {
-        let mut index = from;
-        while index < self.cards() {
-            // In models a card is larger than a byte.
-            if size_of::<AtomicU8>() == 1 && index.is_multiple_of(size_of::<usize>()) {
-                // SAFETY: the cards are whole words, and aligned as the description is. No thread writes them meanwhile.
-                let word = unsafe { self.card(index).cast::<usize>().read() };
-                if !has_at_most(word, most) {
-                    index += size_of::<usize>();
-                    continue;
+        let (mut index, cards) = (from, self.cards());
+        while index < cards {
+            if self.have_more::<BLOCK>(index, cards, most) {
+                index += BLOCK * size_of::<usize>();
+            } else if self.have_more::<1>(index, cards, most) {
+                index += size_of::<usize>();
+            } else {
+                let value = self.value_of(index);
+                if value <= most {
+                    return Some((index, value));
                 }
+                index += 1;
             }
-            let value = self.value_of(index);
-            if value <= most {
-                return Some((index, value));
-            }
-            index += 1;
         }
         None
+    }
+
+    /// While the heap is stopped: whether all cards of that many words have more than `most`. False also if no such words begin
+    /// at the card.
+    #[inline(always)]
+    fn have_more<const WORDS: usize>(self, index: usize, cards: usize, most: u8) -> bool {
+        let count = WORDS * size_of::<usize>();
+        // In models a card is larger than a byte.
+        if size_of::<AtomicU8>() != 1 || !index.is_multiple_of(count) || index + count > cards {
+            return false;
+        }
+        // SAFETY: `create` has written all cards, of which that many are here. They are aligned as the description is, and this
+        // one as a word behind them. No thread writes them meanwhile.
+        let words = unsafe { self.card(index).cast::<[usize; WORDS]>().read() };
+        !have_at_most(words, most)
     }
 
     /// Where the card ends that `addr` lies on.
@@ -130,14 +141,18 @@ impl SegmentPtr {
     }
 }
 
-/// Whether a byte of the word is at most `most`.
-const fn has_at_most(word: usize, most: u8) -> bool {
+/// The words of cards that are looked at together: enough for vectors to be of use.
+const BLOCK: usize = 8;
+
+/// Whether a byte of the words is at most `most`.
+fn have_at_most<const WORDS: usize>(words: [usize; WORDS], most: u8) -> bool {
     if most >= 0x7f {
         return true;
     }
     // A byte that is less than `least` borrows from its highest bit, unless that is set.
-    let (ones, least) = (usize::MAX / 0xff, most as usize + 1);
-    word.wrapping_sub(ones * least) & !word & (ones * 0x80) != 0
+    let (ones, least) = (usize::MAX / 0xff, usize::from(most) + 1);
+    let borrowed = words.map(|word| word.wrapping_sub(ones * least) & !word);
+    borrowed.into_iter().fold(0, |all, word| all | word) & (ones * 0x80) != 0
 }
 
 #[cfg(all(test, not(tripoint_loom)))]
@@ -215,9 +230,12 @@ mod tests {
                     let mut bytes = [CLEAN; size_of::<usize>()];
                     bytes[at..at + 2].copy_from_slice(&pair);
                     let has = pair.into_iter().any(|value| value <= most);
-                    let found = has_at_most(usize::from_ne_bytes(bytes), most);
-                    assert!(found || !has, "{bytes:?} has one of at most {most}");
-                    assert!(has || !found || most >= 0x7f, "{bytes:?} has none of at most {most}");
+                    let word = usize::from_ne_bytes(bytes);
+                    let none = usize::from_ne_bytes([CLEAN; size_of::<usize>()]);
+                    for found in [have_at_most([word], most), have_at_most([none, word, none], most)] {
+                        assert!(found || !has, "{bytes:?} has one of at most {most}");
+                        assert!(has || !found || most >= 0x7f, "{bytes:?} has none of at most {most}");
+                    }
                 }
             }
         }

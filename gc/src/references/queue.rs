@@ -76,6 +76,9 @@ impl<T: Linked> Queue<T> {
 
     /// Puts the items in the order of their keys, without memory.
     pub(crate) fn sort_by_key(&mut self, key: impl Fn(&T) -> u64) {
+        if self.first == self.last {
+            return; // Most queues are empty, and the runs take a while to make.
+        }
         // Each is in order: the one with the index n is empty, or has as many items as the nth power of two.
         let mut runs: [Self; usize::BITS as usize] = array::from_fn(|_| Self::default());
         while let Some(item) = self.shift() {

@@ -65,10 +65,7 @@ impl<T: Referent + ?Sized> PinnedRooted<'_, T> {
         &self,
         inside: &Inside<'g, A, B>,
     ) -> Result<Gc<'g, T::At<'g>>> {
-        let object = self.0.object(inside)?.ok_or(OTHER_OBJECTS)?;
-        // SAFETY: the slot's object is one of these objects, whose type was `T` with another lifetime (`Referent::At`).
-        // The root has kept it since, and they are entered for `'g`.
-        Ok(unsafe { Gc::at(object) })
+        self.0.get(inside)?.ok_or(OTHER_OBJECTS)
     }
 
     /// The address of the object's contents, which stays the same as long as this root exists, inside and outside.

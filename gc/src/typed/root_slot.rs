@@ -93,14 +93,17 @@ impl<'o, T: Referent + ?Sized, K: SlotKind> RootSlot<'o, T, K> {
         Ok(unsafe { self.slot.as_ref() })
     }
 
-    /// The address of the object: of one of the objects of `inside`, that was a `T` with another lifetime when it was
-    /// passed to `take` or `refer_to`. `None` if the slot is weak and a collection has freed the object.
+    /// A reference to the object. `None` if the slot is weak and a collection has cleared it.
     #[inline(always)]
-    pub(crate) fn object<A: Arena + Clone, B: BarrierPair>(
+    pub(crate) fn get<'g, A: Arena + Clone, B: BarrierPair>(
         &self,
-        inside: &Inside<'_, A, B>,
-    ) -> Result<Option<NonNull<u8>>> {
-        self.slot(inside).map(|slot| NonNull::new(slot.object()))
+        inside: &Inside<'g, A, B>,
+    ) -> Result<Option<Gc<'g, T::At<'g>>>> {
+        let object = NonNull::new(self.slot(inside)?.object());
+        // SAFETY: what was passed to `take` or `refer_to` is one of these objects, whose type was `T` with another lifetime
+        // (`Referent::At`). No collection has freed it, because the root keeps it or a collection that finds it dead clears
+        // the slot, and none begins as long as they are entered for `'g`.
+        Ok(object.map(|object| unsafe { Gc::at(object) }))
     }
 
     /// Changes the slot to refer to another object.

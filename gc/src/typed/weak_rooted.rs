@@ -42,10 +42,7 @@ impl<T: Referent + ?Sized> WeakRooted<'_, T> {
         &self,
         inside: &Inside<'g, A, B>,
     ) -> Result<Option<Gc<'g, T::At<'g>>>> {
-        let Some(object) = self.0.object(inside)? else { return Ok(None) };
-        // SAFETY: the slot's object is one of these objects, whose type was `T` with another lifetime (`Referent::At`). No
-        // collection has freed it, because that clears the slot, and none begins as long as they are entered for `'g`.
-        Ok(Some(unsafe { Gc::at(object) }))
+        self.0.get(inside)
     }
 
     /// Changes the root to refer to another object.

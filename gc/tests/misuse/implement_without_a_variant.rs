@@ -7,6 +7,7 @@ pub enum Either<'g> {
     Right(Gc<'g, u64>),
 }
 
+// SAFETY: the block is empty.
 tripoint_gc::__implement_trace!(unsafe {} Either ['g] [u64] [(; u64,) Self::Left]);
 
 fn main() {}

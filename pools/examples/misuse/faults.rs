@@ -401,7 +401,7 @@ impl Life<'_> {
 pub(crate) fn run(class: Class, fault: Fault, seed: u64, operations: usize) -> Outcome {
     // Zeroed: an earlier run in the same memory left its seals there.
     let mut memory = Box::new_uninit_slice(SIZE);
-    // SAFETY: memory of so many bytes, borrowed exclusively.
+    // SAFETY: memory of that many bytes, borrowed exclusively.
     unsafe { memory.as_mut_ptr().cast::<u8>().write_bytes(0, SIZE) };
     // Miri walks the whole table of tracts whenever it is borrowed: a short one.
     let grain = if cfg!(miri) { 32 << 10 } else { 4096 };

@@ -114,83 +114,56 @@ impl<P: ManualPool> Way for Many<'_, P> {
     }
 }
 
-/// A cache of units.
-pub(crate) struct OfUnits<'s, 'p, A: Arena, U: Unit>(
-    pub(crate) &'static str,
-    pub(crate) &'s MfsCache<'p, A, U>,
-);
+/// A cache or a depot before a pool.
+pub(crate) struct OfStore<'s, S> {
+    pub(crate) name: &'static str,
+    pub(crate) store: &'s S,
+    pub(crate) tend: fn(&S, usize),
+}
 
-impl<A: Arena, U: Unit> Way for OfUnits<'_, '_, A, U> {
+impl<S: Store> Way for OfStore<'_, S> {
     fn name(&self) -> &'static str {
-        self.0
+        self.name
     }
 
     fn alloc(&mut self, layout: Layout) -> Result<NonNull<u8>> {
-        self.1.alloc(layout)
+        self.store.alloc(layout)
     }
 
     fn free(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: a unit of the pool, which is freed once, unless this is the fault that is looked for.
-        unsafe { self.1.free(object, layout) };
+        // SAFETY: an object of the pool with a layout that the store takes, which is freed once, unless this is the fault that is
+        // looked for.
+        unsafe { self.store.free(object, layout) };
     }
 
     fn tend(&mut self, which: usize) {
-        match which % 3 {
-            0 => self.1.flush(),
-            1 => _ = self.1.cached(),
-            _ => _ = self.1.check(CheckLevel::Deep),
-        }
+        (self.tend)(self.store, which);
     }
 }
 
-/// A cache by size classes.
-pub(crate) struct OfCache<'s, 'c, P: ManualPool>(pub(crate) &'static str, pub(crate) &'s Cache<'c, P>);
-
-impl<P: ManualPool> Way for OfCache<'_, '_, P> {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn alloc(&mut self, layout: Layout) -> Result<NonNull<u8>> {
-        self.1.alloc(layout)
-    }
-
-    fn free(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: a block of the pool with a class of the cache, which is freed once, unless this is the fault that is looked for.
-        unsafe { self.1.free(object, layout) };
-    }
-
-    fn tend(&mut self, which: usize) {
-        match which % 3 {
-            0 => self.1.flush(),
-            1 => self.1.descriptor().trip(),
-            _ => _ = self.1.check(CheckLevel::Deep),
-        }
+/// Tends a cache of units.
+pub(crate) fn tend_units<A: Arena, U: Unit>(cache: &MfsCache<'_, A, U>, which: usize) {
+    match which % 3 {
+        0 => cache.flush(),
+        1 => _ = cache.cached(),
+        _ => _ = cache.check(CheckLevel::Deep),
     }
 }
 
-/// A depot.
-pub(crate) struct OfDepot<'s, 'p, P: ManualPool>(pub(crate) &'s Depot<'p, P>);
-
-impl<P: ManualPool> Way for OfDepot<'_, '_, P> {
-    fn name(&self) -> &'static str {
-        "depot"
+/// Tends a cache by size classes.
+pub(crate) fn tend_cache<P: ManualPool>(cache: &Cache<'_, P>, which: usize) {
+    match which % 3 {
+        0 => cache.flush(),
+        1 => cache.descriptor().trip(),
+        _ => _ = cache.check(CheckLevel::Deep),
     }
+}
 
-    fn alloc(&mut self, layout: Layout) -> Result<NonNull<u8>> {
-        self.0.alloc(layout)
-    }
-
-    fn free(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: a block of the pool with a class of the depot, which is freed once, unless this is the fault that is looked for.
-        unsafe { self.0.free(object, layout) };
-    }
-
-    fn tend(&mut self, which: usize) {
-        match which % 2 {
-            0 => self.0.flush(),
-            _ => _ = self.0.check(CheckLevel::Deep),
-        }
+/// Tends a depot.
+pub(crate) fn tend_depot<P: ManualPool>(depot: &Depot<'_, P>, which: usize) {
+    match which % 2 {
+        0 => depot.flush(),
+        _ => _ = depot.check(CheckLevel::Deep),
     }
 }
 

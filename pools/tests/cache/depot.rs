@@ -1,6 +1,6 @@
 //! Depots: what passes through them, their bound, and what they give back (design/cache.md `.depot`, `.req.home`).
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use tripoint_pools::{Depot, Tlsf, TlsfOptions};
@@ -344,15 +344,8 @@ fn blocks_come_home_while_another_thread_flushes() {
     let classes = classes(&[(64, 8)]);
     let depot = Depot::new(&pool, classes, 4096);
     let (sender, receiver) = mpsc::sync_channel::<Sent>(50);
-    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Acquire) {
-                depot.flush();
-                depot.check(CheckLevel::Deep).unwrap();
-            }
-        });
-        scope.spawn(|| {
+        let taker = scope.spawn(|| {
             let descriptor = CacheDescriptor::new(classes);
             let cache = Cache::with_depot(&depot, &descriptor).unwrap();
             for (round, Sent(object)) in receiver.into_iter().enumerate() {
@@ -360,10 +353,16 @@ fn blocks_come_home_while_another_thread_flushes() {
                 assert_eq!(unsafe { object.cast::<usize>().read() }, round);
                 free_all(&cache, [object]);
             }
-            done.store(true, Ordering::Release);
+        });
+        let depot = &depot;
+        scope.spawn(move || {
+            while !taker.is_finished() {
+                depot.flush();
+                depot.check(CheckLevel::Deep).unwrap();
+            }
         });
         let descriptor = CacheDescriptor::new(classes);
-        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
+        let cache = Cache::with_depot(depot, &descriptor).unwrap();
         for round in 0..ROUNDS {
             let object = cache.alloc(SMALL).unwrap();
             // SAFETY: a live block with room for a word.

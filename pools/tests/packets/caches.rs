@@ -117,12 +117,12 @@ fn units_pass_between_threads() {
             scope.spawn(move || {
                 let mut cache = pool.cache().unwrap();
                 for round in 0..200_u32 {
-                    let mut packet = loop {
-                        match cache.take() {
-                            Some(packet) => break packet,
-                            None => std::thread::yield_now(),
-                        }
-                    };
+                    let mut taken = None;
+                    tripoint_oracle::wait_until(|| {
+                        taken = cache.take();
+                        taken.is_some()
+                    });
+                    let mut packet = taken.unwrap();
                     packet.extend_from_slice(&round.to_le_bytes()).unwrap();
                     send.send(packet).unwrap();
                 }

@@ -1,7 +1,7 @@
 //! A signal handler that interrupts its own thread's writing at any moment (design/telemetry.md `.thread`,
 //! `.req.counted`). `steps` has every moment of a few events.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use tripoint_core::{Event, EventHook};
@@ -33,22 +33,18 @@ fn a_handler_writes_or_drops_and_counts() {
     let attached = memory.telemetry.attach("interrupted");
     // SAFETY: the call has no arguments, and names this thread, which outlives the scope below.
     let this = unsafe { libc::pthread_self() };
-    let done = AtomicBool::new(false);
     let mut written = 1;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let sender = scope.spawn(|| {
             for sent in 1..=SIGNALS {
                 // SAFETY: the thread lives until this one is joined.
                 assert_eq!(unsafe { libc::pthread_kill(this, libc::SIGUSR1) }, 0);
                 // A signal that is sent while another waits is lost; and a thread that always has one
                 // waiting does nothing else.
-                while HANDLED.load(Ordering::Relaxed) < sent {
-                    std::thread::yield_now();
-                }
+                tripoint_oracle::wait_until(|| HANDLED.load(Ordering::Relaxed) >= sent);
             }
-            done.store(true, Ordering::Relaxed);
         });
-        while !done.load(Ordering::Relaxed) {
+        while !sender.is_finished() {
             memory.telemetry.event(Event::Grow { size: 5 });
             written += 1;
         }

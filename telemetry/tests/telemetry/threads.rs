@@ -81,9 +81,7 @@ fn rings_of_threads_that_have_ended_are_taken_again() {
             let thread = ring.word(RingWord::Thread);
             !std::path::Path::new(&format!("/proc/self/task/{thread}")).exists()
         };
-        while !memory.file().rings()[..2].iter().all(ended) {
-            thread::yield_now();
-        }
+        tripoint_oracle::wait_until(|| memory.file().rings()[..2].iter().all(ended));
     }
     assert_eq!(memory.file().left_out(SectionKind::Rings), 0);
     assert_eq!(memory.file().rings().iter().map(|ring| ring.word(RingWord::Claims)).sum::<u64>(), 40);
@@ -148,9 +146,7 @@ fn a_ring_whose_thread_ended_in_a_record_goes_on_behind_it() {
     let announced = tail.load(Ordering::Relaxed) + 40;
     intent.store(announced, Ordering::Relaxed);
     // A thread that was joined may be there for a moment more.
-    while first.exists() {
-        thread::yield_now();
-    }
+    tripoint_oracle::wait_until(|| !first.exists());
     write(2);
     assert_eq!(memory.word_of_ring(0, RingWord::Claims).load(Ordering::Relaxed), 2);
     let sizes: Vec<_> = memory.file().rings()[0].events.iter().map(|found| found.words["size"]).collect();

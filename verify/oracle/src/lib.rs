@@ -40,7 +40,7 @@ mod test_pool;
 pub use bytes::all_are;
 pub use caches::{ClassFrontEnd, FrontEnd, ReturnFrontEnd, live_with_front_ends};
 pub use choices::Choices;
-pub use deadline::{DEADLINE, in_time};
+pub use deadline::{DEADLINE, in_time, wait_until};
 pub use debugger::core_by_debugger;
 pub use effort::{cases, effort};
 pub use forever::forever;

@@ -2,9 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
 
-use crate::deadline::DEADLINE;
+use crate::deadline::wait_until;
 
 /// The threads of a test that wait for each other. If one of them panics, the waits of the others panic too, so a test that
 /// fails does not hang.
@@ -28,17 +27,15 @@ impl Party {
     /// Calls `is_over` until it returns true, and lets other threads run in between.
     ///
     /// # Panics
-    /// If a thread of the party has panicked, or after [`DEADLINE`].
+    /// If a thread of the party has panicked, or after [`DEADLINE`](crate::DEADLINE).
     #[track_caller]
     pub fn wait_until(&self, mut is_over: impl FnMut() -> bool) {
-        let begin = Instant::now();
-        while !is_over() {
-            self.assert_whole();
-            // An interpreter has a clock of its own, and is slow.
-            let is_late = !cfg!(miri) && begin.elapsed() > DEADLINE;
-            assert!(!is_late, "what this waits for has not come after {DEADLINE:?}");
-            thread::yield_now();
-        }
+        wait_until(|| {
+            is_over() || {
+                self.assert_whole();
+                false
+            }
+        });
     }
 
     /// Waits for a flag that another thread of the party sets.
