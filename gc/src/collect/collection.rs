@@ -44,7 +44,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn collect_up_to(&'h self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.collect_up_to(oldest))
     }
 }
@@ -67,7 +67,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn collect_up_to(&mut self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.collect_up_to(oldest))
     }
 }
@@ -75,20 +75,20 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap. What a
     /// [walk](Stopped::walk_objects) shows afterwards, during the same stop, is live.
-    pub fn collect(&self) -> Collection {
+    pub fn collect(&mut self) -> Collection {
         self.collect_up_to(GENERATIONS)
     }
 
     /// As [`Stopped::collect`], but frees only objects of the generations up to the one with the number `oldest`
     /// ([`Heap::collect_up_to`]).
-    pub fn collect_up_to(&self, oldest: usize) -> Collection {
+    pub fn collect_up_to(&mut self, oldest: usize) -> Collection {
         run(self, Cause::Requested, Generation::at_most(oldest))
     }
 }
 
 /// Collects the generations up to `oldest` of the heap that is stopped.
 pub(crate) fn run<A: Arena, B: BarrierPair>(
-    stopped: &Stopped<'_, '_, A, B>,
+    stopped: &mut Stopped<'_, '_, A, B>,
     cause: Cause,
     oldest: Generation,
 ) -> Collection {

@@ -92,8 +92,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// be read on this architecture. They can on x86, Arm and RISC-V.
     ///
     /// # Safety
-    /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack. Each
-    ///   [`Stopped`](crate::Stopped) that comes from it stays on this thread.
+    /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack.
     /// - The root is dropped before the mutator is, and before the function returns that `cold_end` lies in.
     /// - The mutator has no other root of this kind.
     pub unsafe fn root_stack(

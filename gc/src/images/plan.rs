@@ -196,7 +196,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
     ///
     /// # Safety
     /// - All bytes of the objects were written since they were reserved, those between their fields included.
-    /// - Since the plan was made nothing was collected, and no pool of the heap was dropped.
+    /// - Since the plan was made no pool of the heap was dropped. (Nothing was collected: the plan borrows the stop.)
     pub unsafe fn write_to(&self, out: &mut [u8]) -> Result<usize, WriteImageError> {
         if out.len() != self.size() {
             return Err(WriteImageError::Size { needed: self.size() });

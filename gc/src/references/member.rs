@@ -184,14 +184,28 @@ pub(crate) trait Member: Sync {
     /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
     unsafe fn sweep(&self, oldest: Generation, is_stressed: bool) -> Tally;
 
-    /// Passes all objects to `visit`, with the pool locked.
+    /// Passes the objects from an address on to `visit`, in order of addresses, with the pool locked, until it returns
+    /// false.
     ///
     /// # Safety
     /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
-    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object));
+    unsafe fn for_each_object_from(&self, from: Addr, visit: &mut dyn FnMut(Object) -> bool);
 
-    /// Passes its segments to `visit`, in order of addresses. The heap is stopped by the caller, and the pool is flipped.
-    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse));
+    /// Passes all objects to `visit`, in order of addresses, with the pool locked.
+    ///
+    /// # Safety
+    /// - That of [`Member::for_each_object_from`].
+    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object)) {
+        let mut visit_each = |object| {
+            visit(object);
+            true
+        };
+        // SAFETY: the heap is stopped by the caller, the pool is flipped, and no collection has begun (`# Safety`).
+        unsafe { self.for_each_object_from(Addr::ZERO, &mut visit_each) };
+    }
+
+    /// How the first segment that ends above `from` is used. The heap is stopped by the caller, and the pool is flipped.
+    fn segment_use_from(&self, from: Addr) -> Option<SegmentUse>;
 
     /// Whether its objects may be written to an image.
     fn is_for_images(&self) -> bool;

@@ -17,6 +17,9 @@ use crate::stops::record::Record;
 /// visible here. When it is dropped, all mutators go on, and see what was done meanwhile.
 ///
 /// If it is leaked, no mutator ever goes on.
+///
+/// It stays on the thread that stopped the heap, which therefore waits for nothing that this stop delays: to register a
+/// mutator or to stop the heap again is an error there, and a [`TypedMutator`](crate::TypedMutator) may be dropped.
 #[must_use = "when it is dropped, all mutators go on"]
 pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
@@ -24,14 +27,9 @@ pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     own: Option<&'h Record>,
     /// That mutator is borrowed, and does not run before this value is dropped.
     borrows: PhantomData<&'a mut ()>,
+    /// It stays on one thread ([`Heap::is_stopped_here`]).
+    is_here: PhantomData<*const ()>,
 }
-
-// SAFETY: the record is in the memory of the heap's arena and stays in place while the heap is borrowed;
-// all of it that changes is atomic. The heap is `Sync`, so a reference to it may be sent. The stop may be
-// ended on any thread: nothing of it belongs to the one that began it.
-unsafe impl<A: Arena, B: BarrierPair> Send for Stopped<'_, '_, A, B> {}
-// SAFETY: a shared guard only returns the heap, which is `Sync`.
-unsafe impl<A: Arena, B: BarrierPair> Sync for Stopped<'_, '_, A, B> {}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Stops the heap for a thread that has no mutator of it, or whose mutator is away. A thread whose mutator
@@ -93,7 +91,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     /// The heap was just stopped, by the thread whose mutator's record is `own`.
     pub(crate) fn begin(heap: &'h Heap<'h, A, B>, own: Option<&'h Record>) -> Self {
-        let stopped = Self { heap, own, borrows: PhantomData };
+        let stopped = Self { heap, own, borrows: PhantomData, is_here: PhantomData };
         heap.count_stop();
         stopped
     }

@@ -219,23 +219,28 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         tally
     }
 
-    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object)) {
-        self.state.lock().for_each_segment(|segment| {
+    unsafe fn for_each_object_from(&self, from: Addr, visit: &mut dyn FnMut(Object) -> bool) {
+        let (_stays_as_it_is, mut from) = (self.state.lock(), from);
+        while let Some(segment) = self.segment_from(from) {
             let limit = segment.get().limit();
-            let mut from = segment.get().payload();
+            from = from.max(segment.get().payload());
             while from < limit
                 && let Some(base) = segment.first_object(from)
             {
                 // SAFETY: the segment is of this pool, and an object begins there.
                 let object = unsafe { self.object(segment, base) };
                 from = object.block.range().limit();
-                visit(object);
+                if !visit(object) {
+                    return;
+                }
             }
-        });
+            from = limit;
+        }
     }
 
-    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse)) {
-        Self::show_segments(self, visit);
+    fn segment_use_from(&self, from: Addr) -> Option<SegmentUse> {
+        let _stays_as_it_is = self.settled();
+        self.segment_from(from).map(|segment| self.use_of(segment))
     }
 
     fn is_for_images(&self) -> bool {

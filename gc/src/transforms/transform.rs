@@ -51,8 +51,8 @@ const FULL: Error = Error::Parameter(
 ///     objects.root(inside, inside.alloc(User { of: old })?)
 /// })?;
 ///
-/// let stopped = mutator.stop(Duration::MAX).unwrap();
-/// assert_eq!(transform.apply(&stopped), Ok(1), "one reference led to the old object");
+/// let mut stopped = mutator.stop(Duration::MAX).unwrap();
+/// assert_eq!(transform.apply(&mut stopped), Ok(1), "one reference led to the old object");
 /// drop(stopped);
 /// mutator.try_enter(|inside| {
 ///     assert_eq!(user.get(inside)?.of.0, 2);
@@ -142,7 +142,7 @@ impl<'h, A: Arena, B: BarrierPair> Transform<'h, A, B> {
     /// # Errors
     /// [`NotApplied`], which says why. Ambiguous references and weak ones of objects that are dead count, too: they may
     /// be gone after [`Stopped::collect`].
-    pub fn apply(&mut self, stopped: &Stopped<'_, '_, A, B>) -> Result<usize, NotApplied> {
+    pub fn apply(&mut self, stopped: &mut Stopped<'_, '_, A, B>) -> Result<usize, NotApplied> {
         if !ptr::eq(stopped.heap().address(), self.heap.address()) {
             return Err(NotApplied::OtherHeap);
         }
