@@ -8,10 +8,12 @@ use tripoint_core::{Addr, Arena, BarrierPair, Collected, Event, aver};
 
 use crate::collect::collection::{close, fix_roots, report_sweep, scan_grey, settle};
 use crate::collect::ending::{HALF_DONE, close_steps, report_step, sweep_aside};
+use crate::collect::flip::flip_all;
 use crate::collect::pace::{Pace, Within};
 use crate::messages::message::Message;
 use crate::policy::progress::{Marked, Phase, Progress};
 use crate::policy::report::{Cause, Collection};
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::generation::Generation;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
@@ -154,10 +156,9 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     fn step_by(&mut self, mut pace: impl Pace) -> Step {
         let heap = self.heap();
         heap.arena().event(Event::BeginStep { heap: heap.event_address() });
-        let mut work = Work { heap, were_roots_fixed: false, examined: 0, nowhere: None };
+        let mut work = Work { heap, at: self.at_stop(), were_roots_fixed: false, examined: 0, nowhere: None };
         let is_marking = heap.progress().lock().phase() != Phase::Sweeping;
-        // SAFETY: `self` says that the heap is stopped, and is borrowed exclusively: nothing else is done to it meanwhile.
-        let is_marked = !is_marking || unsafe { work.mark(&mut pace) };
+        let is_marked = !is_marking || work.mark(&mut pace);
         let mut collected = None;
         let examined = work.examined;
         let step = if !is_marked {
@@ -165,8 +166,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         } else if is_marking && !pace.goes_on() {
             Step::Sweeping { examined }
         } else {
-            // SAFETY: `self` says that the heap is stopped, and is borrowed exclusively. All is marked that is kept.
-            match unsafe { work.sweep(&mut pace) } {
+            match work.sweep(&mut pace) {
                 Some(report) => {
                     collected = Some(Collected { kept: report.kept, freed: report.freed });
                     Step::Done(report)
@@ -195,6 +195,7 @@ enum Piece {
 /// What a step does, piece by piece.
 struct Work<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'a Heap<'h, A, B>,
+    at: AtStop<'a>,
     /// In this step.
     were_roots_fixed: bool,
     examined: usize,
@@ -202,19 +203,13 @@ struct Work<'a, 'h, A: Arena, B: BarrierPair> {
     nowhere: Option<Addr>,
 }
 
-impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
+impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
     /// Marks until all is marked that is reachable, and then returns true, or until `pace` says that it is enough.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and nothing is done to its objects meanwhile. What is in steps is not yet being
-    ///   swept.
-    unsafe fn mark(&mut self, pace: &mut impl Pace) -> bool {
-        // SAFETY: the caller promises so.
-        unsafe { self.begin() };
+    fn mark(&mut self, pace: &mut impl Pace) -> bool {
+        let flipped = self.begin();
         pace.begin_pieces();
         loop {
-            // SAFETY: the caller promises so, and the step has begun.
-            match unsafe { self.mark_piece() } {
+            match self.mark_piece(flipped) {
                 Piece::Last => return true,
                 Piece::RootsFixed => pace.begin_pieces(),
                 Piece::Spent if pace.goes_on() => {}
@@ -224,10 +219,7 @@ impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
     }
 
     /// Begins a step, and a collection, if this is its first.
-    ///
-    /// # Safety
-    /// - That of [`Work::mark`].
-    unsafe fn begin(&mut self) {
+    fn begin(&mut self) -> Flipped<'a> {
         let heap = self.heap;
         let (members, roots) = (heap.members().lock(), heap.roots().lock());
         let mut progress = heap.progress().lock();
@@ -237,43 +229,35 @@ impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
             heap.accounts().begin_steps();
             progress.go_on(Phase::Marking, Marked::default());
         }
-        // SAFETY: the caller promises so.
-        members.for_each(|link| unsafe { link.member().flip() });
-        // SAFETY: the caller promises so, and the pools were just flipped.
-        members.for_each(|link| unsafe { link.member().begin_step(is_first) });
+        let flipped = flip_all(self.at, &members);
+        members.for_each(|link| link.member().begin_step(flipped, is_first));
         if is_first {
             let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
-            let mut scan = Scan::new(&own);
-            // SAFETY: the caller promises so.
-            unsafe { self.fix_roots(&roots, &mut scan) };
+            let mut scan = Scan::new(self.at, &own);
+            self.fix_roots(&roots, &mut scan);
             self.account(&mut progress, Phase::Marking, &scan);
         }
+        flipped
     }
 
     /// Scans grey objects and written cards: about a piece. If none is left, fixes what roots refer to, if this step has not
     /// done so, or else ends the marking.
-    ///
-    /// # Safety
-    /// - That of [`Work::mark`], and the step has begun.
-    unsafe fn mark_piece(&mut self) -> Piece {
+    fn mark_piece(&mut self, flipped: Flipped<'_>) -> Piece {
         let heap = self.heap;
         let (members, roots) = (heap.members().lock(), heap.roots().lock());
         let mut progress = heap.progress().lock();
         let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
-        let mut scan = Scan::new(&own);
+        let mut scan = Scan::new(self.at, &own);
         scan.begin_pass(Pass::Objects);
-        // SAFETY: the caller promises so.
-        let is_closed = unsafe { scan_piece(&members, &mut scan) };
+        let is_closed = scan_piece(flipped, &members, &mut scan);
         let piece = if !is_closed {
             Piece::Spent
         } else if !self.were_roots_fixed {
-            // SAFETY: the caller promises so.
-            unsafe { self.fix_roots(&roots, &mut scan) };
+            self.fix_roots(&roots, &mut scan);
             Piece::RootsFixed
         } else {
-            // SAFETY: the caller promises so. No object is grey, roots were fixed in this stop, and what was written was
-            // scanned again.
-            unsafe { end_marking(heap, &members, &roots, &own, &mut scan) };
+            // SAFETY: each object that was there is condemned since the step began, none is grey, roots were fixed in this stop, and what was written was scanned again.
+            unsafe { end_marking(flipped, heap, &members, &roots, &own, &mut scan) };
             Piece::Last
         };
         let phase = if piece == Piece::Last { Phase::Sweeping } else { Phase::Marking };
@@ -285,14 +269,10 @@ impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
     }
 
     /// Fixes what roots refer to, and what waits to be finalized.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, these are its roots, and its pools were flipped.
-    unsafe fn fix_roots(&mut self, roots: &List<RootRecord>, scan: &mut Scan<'_>) {
+    fn fix_roots(&mut self, roots: &List<RootRecord>, scan: &mut Scan<'_>) {
         let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
         self.were_roots_fixed = true;
-        // SAFETY: the caller promises so.
-        unsafe { fix_roots(self.heap, roots, scan) };
+        fix_roots(self.heap, roots, scan);
         mem::forget(is_half_done);
     }
 
@@ -305,19 +285,15 @@ impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
 
     /// Sweeps what waits, until there is nothing, and then ends the collection and returns its report, or until `pace` says
     /// that it is enough.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the marking has ended.
-    unsafe fn sweep(&mut self, pace: &mut impl Pace) -> Option<Collection> {
+    fn sweep(&mut self, pace: &mut impl Pace) -> Option<Collection> {
         pace.begin_pieces();
         loop {
             {
                 let (members, _roots) = (self.heap.members().lock(), self.heap.roots().lock());
                 let mut progress = self.heap.progress().lock();
-                let mut scan = Scan::idle();
+                let mut scan = Scan::idle(self.at);
                 scan.allow(PIECE);
-                // SAFETY: the caller promises so.
-                if let Some(tally) = unsafe { sweep_aside(&members, &mut scan) } {
+                if let Some(tally) = sweep_aside(&members, &mut scan) {
                     return Some(close_steps(self.heap, &mut progress, tally));
                 }
             }
@@ -329,22 +305,17 @@ impl<A: Arena, B: BarrierPair> Work<'_, '_, A, B> {
 }
 
 /// Scans grey objects and written cards: about a piece. Returns whether none is left.
-///
-/// # Safety
-/// - The heap of these pools is stopped by the caller, and they were flipped.
-unsafe fn scan_piece(members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
+fn scan_piece(flipped: Flipped<'_>, members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     scan.allow(PIECE);
     let mut is_any_written = true;
     while is_any_written && !scan.is_spent() {
-        // SAFETY: the caller promises so.
-        unsafe { scan_grey(members, scan) };
+        scan_grey(flipped, members, scan);
         is_any_written = false;
         if scan.is_spent() {
             break;
         }
-        // SAFETY: the caller promises so.
-        members.for_each(|link| is_any_written |= unsafe { link.member().scan_written(scan) });
+        members.for_each(|link| is_any_written |= link.member().scan_written(flipped, scan));
     }
     mem::forget(is_half_done);
     !scan.is_spent()
@@ -353,9 +324,9 @@ unsafe fn scan_piece(members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
 /// Ends the marking: scans what was written without a note, and fixes what is not strong.
 ///
 /// # Safety
-/// - The heap is stopped by the caller, its pools were flipped, and all was reached and scanned that roots and
-///   noted writes lead to.
+/// - All objects of these pools are condemned, and all was reached and scanned that roots and noted writes lead to.
 unsafe fn end_marking<A: Arena, B: BarrierPair>(
+    flipped: Flipped<'_>,
     heap: &Heap<'_, A, B>,
     members: &List<MemberLink>,
     roots: &List<RootRecord>,
@@ -367,13 +338,12 @@ unsafe fn end_marking<A: Arena, B: BarrierPair>(
     scan.allow(usize::MAX);
     // An earlier piece may have passed some by.
     scan.expect_pairs();
-    // SAFETY: the caller promises so.
-    members.for_each(|link| unsafe { link.member().scan_unnoted(scan) });
-    // SAFETY: the caller promises so.
-    unsafe { close(members, Generation::LAST, scan) };
-    // SAFETY: the caller promises so.
-    unsafe { settle(heap, members, roots, Generation::LAST, None, scan) };
-    // SAFETY: the caller promises so, and all that is kept was reached and scanned.
-    members.for_each(|link| unsafe { link.member().set_aside() });
+    members.for_each(|link| link.member().scan_unnoted(flipped, scan));
+    // SAFETY: all objects are condemned (`# Safety`).
+    unsafe { close(flipped, members, Generation::LAST, scan) };
+    // SAFETY: all objects are condemned, and all was reached and scanned that roots lead to (`# Safety`).
+    unsafe { settle(flipped, heap, members, roots, Generation::LAST, None, scan) };
+    // SAFETY: all that is kept was reached and scanned.
+    members.for_each(|link| unsafe { link.member().set_aside(flipped.at_stop()) });
     mem::forget(is_half_done);
 }

@@ -8,6 +8,7 @@ use core::time::Duration;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::references::at_stop::AtStop;
 use crate::stops::attendance::Place;
 use crate::stops::heap::Heap;
 use crate::stops::postponed::Postponed;
@@ -94,6 +95,13 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
         let stopped = Self { heap, own, borrows: PhantomData, is_here: PhantomData };
         heap.count_stop();
         stopped
+    }
+
+    /// Says that the heap is stopped, to its pools and roots.
+    pub(crate) const fn at_stop(&self) -> AtStop<'_> {
+        // SAFETY: the heap is stopped by this thread as long as this value lives, which is borrowed. The crate passes what
+        // it got from this value to pools and roots of [`Stopped::heap`] only.
+        unsafe { AtStop::new() }
     }
 
     /// The heap that is stopped.

@@ -169,10 +169,7 @@ impl Slots {
     }
 
     /// Passes on the references in all slots that may refer to objects of the generations that are collected.
-    ///
-    /// # Safety
-    /// - The heap is stopped.
-    pub(crate) unsafe fn scan_slots(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_slots(&self, scan: &mut Scan<'_>) {
         let mut state = self.0.lock();
         let (first, oldest) = (state.chunks, scan.oldest());
         for generation in Generation::all().filter(|generation| *generation <= oldest) {
@@ -189,10 +186,7 @@ impl Slots {
     }
 
     /// Passes on the references in all slots as ambiguous ones, so that their objects stay where they are.
-    ///
-    /// # Safety
-    /// - The heap is stopped.
-    pub(crate) unsafe fn scan_pinned(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_pinned(&self, scan: &mut Scan<'_>) {
         let state = self.0.lock();
         for first in state.chunks {
             let mut next = first;

@@ -62,10 +62,9 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             entry.add(object);
         };
         let members = self.heap().members().lock();
-        // SAFETY: `self` says that the heap is stopped.
-        unsafe { know_objects(self.heap(), &members) };
-        // SAFETY: the heap is stopped, and its pools were flipped.
-        members.for_each(|link| unsafe { link.member().for_each_object(&mut count) });
+        let flipped = know_objects(self.at_stop(), self.heap(), &members);
+        // SAFETY: no collection has begun, because the pools are locked.
+        members.for_each(|link| unsafe { link.member().for_each_object(flipped, &mut count) });
         Census { types: &table[..used], all }
     }
 }

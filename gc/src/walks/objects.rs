@@ -40,19 +40,18 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     }
 
     /// Passes all objects that `count` counts to `visit`, with that count. The heap is locked for `count`, and not for
-    /// `visit`.
+    /// `visit`. There is one such walk at a time: the caller has borrowed the stop exclusively.
     pub(crate) fn show_objects(
-        &mut self,
+        &self,
         mut count: impl FnMut(&dyn Member, Object) -> usize,
         mut visit: impl FnMut(Object, usize),
     ) {
         let heap = self.heap();
-        {
+        let flipped = {
             let members = heap.members().lock();
-            // SAFETY: `self` says that the heap is stopped.
-            unsafe { know_objects(heap, &members) };
             members.begin_walk();
-        }
+            know_objects(self.at_stop(), heap, &members)
+        };
         let (mut place, mut is_over) = (Place::default(), false);
         while !is_over {
             let (mut found, mut used) = ([None; AT_ONCE], 0);
@@ -72,9 +71,8 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
                         }
                         used < AT_ONCE
                     };
-                    // SAFETY: the heap is stopped, its pools were flipped, and no collection has begun since: `self` is
-                    // borrowed exclusively.
-                    unsafe { link.member().for_each_object_from(first, &mut look) };
+                    // SAFETY: no collection has begun: the stop is borrowed exclusively.
+                    unsafe { link.member().for_each_object_from(flipped, first, &mut look) };
                     if used < AT_ONCE {
                         members.go_on();
                     }
@@ -89,9 +87,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     #[must_use]
     pub fn object_at(&self, addr: *const u8) -> Option<Object> {
         let members = self.heap().members().lock();
-        // SAFETY: `self` says that the heap is stopped.
-        unsafe { know_objects(self.heap(), &members) };
-        // SAFETY: the heap is stopped, and its pools were flipped.
-        unsafe { Own::new(self.heap().arena(), &members).object_at(Addr::of(addr)) }
+        let flipped = know_objects(self.at_stop(), self.heap(), &members);
+        Own::new(self.heap().arena(), &members).object_at(flipped, Addr::of(addr))
     }
 }

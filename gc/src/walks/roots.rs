@@ -39,7 +39,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// `visit` may create and drop pools and roots. Of a root that it drops, at most 127 more references are shown; of one
     /// that it creates, none. A root is scanned once for each 128 of its references.
     pub fn walk_roots(&mut self, mut visit: impl FnMut(RootReference)) {
-        let heap = self.heap();
+        let (heap, at_stop) = (self.heap(), self.at_stop());
         heap.roots().lock().begin_walk();
         let (mut at, mut shown_before) = (None, 0);
         loop {
@@ -59,8 +59,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
                     }
                     count += 1;
                 };
-                // SAFETY: `self` says that the heap is stopped, and roots were registered by a promise.
-                unsafe { root.scan(&mut Scan::show(&mut show)) };
+                root.scan(&mut Scan::show(at_stop, &mut show));
                 shown_before += AT_ONCE;
                 if count <= shown_before {
                     roots.go_on();
@@ -81,7 +80,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             Shown::Exact(_) => shown.addr() == Addr::of(object.reference.as_ptr()),
             Shown::Ambiguous(_) => AddrRange::contains(object.block.range(), shown.addr()),
         };
-        let heap = self.heap();
+        let (heap, at_stop) = (self.heap(), self.at_stop());
         heap.roots().lock().begin_walk();
         loop {
             let (root, count) = {
@@ -89,8 +88,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
                 let Some(root) = roots.at() else { break };
                 let mut count = 0;
                 let mut show = |shown: Shown<'_>| count += usize::from(leads_there(&shown));
-                // SAFETY: `self` says that the heap is stopped, and roots were registered by a promise.
-                unsafe { root.scan(&mut Scan::show(&mut show)) };
+                root.scan(&mut Scan::show(at_stop, &mut show));
                 let root = root.id();
                 roots.go_on();
                 (root, count)
@@ -100,8 +98,8 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         let count_references = |member: &dyn Member, from: Object| {
             let mut count = 0;
             let mut show = |shown: Shown<'_>| count += usize::from(leads_there(&shown));
-            // SAFETY: `self` says that the heap is stopped, and the object is of this pool.
-            unsafe { member.scan_object(from, &mut Scan::show(&mut show)) };
+            // SAFETY: the object is of this pool.
+            unsafe { member.scan_object(from, &mut Scan::show(at_stop, &mut show)) };
             count
         };
         self.show_objects(count_references, |from, count| {

@@ -15,19 +15,18 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// creates, none. Reservations that are held are not committed afterwards, as with [`Stopped::walk_objects`].
     pub fn walk_segments(&mut self, mut visit: impl FnMut(SegmentUse)) {
         let heap = self.heap();
-        {
+        let flipped = {
             let members = heap.members().lock();
-            // SAFETY: `self` says that the heap is stopped.
-            unsafe { know_objects(heap, &members) };
             members.begin_walk();
-        }
+            know_objects(self.at_stop(), heap, &members)
+        };
         let mut place = Place::default();
         loop {
             let found = {
                 let members = heap.members().lock();
                 let Some(link) = members.at() else { return };
                 let from = place.within(link.id());
-                let found = link.member().segment_use_from(*from);
+                let found = link.member().segment_use_from(flipped, *from);
                 match found {
                     Some(found) => *from = found.memory.range().limit(),
                     None => members.go_on(),
