@@ -256,7 +256,8 @@ impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
             self.fix_roots(&roots, &mut scan);
             Piece::RootsFixed
         } else {
-            // SAFETY: each object that was there is condemned since the step began, none is grey, roots were fixed in this stop, and what was written was scanned again.
+            // SAFETY: each object that was there is condemned since the step began, none is grey, roots were fixed in this
+            // stop, and what was written was scanned again.
             unsafe { end_marking(flipped, heap, &members, &roots, &own, &mut scan) };
             Piece::Last
         };

@@ -50,6 +50,7 @@ impl<'a, A: Arena> Own<'a, A> {
         let base = match shown {
             Shown::Exact(_) => segment.object_of(shown.addr()),
             Shown::Ambiguous(_) => segment.object_around(shown.addr()),
+            Shown::Nothing => None,
         }?;
         Some((link, segment, base))
     }

@@ -19,6 +19,8 @@ pub(crate) enum Shown<'r> {
     Exact(&'r mut *mut u8),
     /// A word that may be one.
     Ambiguous(usize),
+    /// A place for one, which has none at present.
+    Nothing,
 }
 
 impl Shown<'_> {
@@ -27,6 +29,7 @@ impl Shown<'_> {
         match self {
             Self::Exact(reference) => Addr::of(**reference),
             Self::Ambiguous(word) => Addr::new(*word),
+            Self::Nothing => Addr::ZERO,
         }
     }
 }
@@ -287,6 +290,19 @@ impl<'s> Scan<'s> {
         let generation = self.fix_one(reference);
         self.roots += usize::from(generation.is_some());
         generation
+    }
+
+    /// Passes by a place of a typed root that has no reference at present. It is shown, so that a walk that is called again
+    /// finds where it was, although roots were dropped meanwhile.
+    pub(crate) fn pass_by(&mut self) {
+        if let Purpose::Show(show, _) = &mut self.purpose {
+            show(Shown::Nothing);
+        }
+    }
+
+    /// Whether this scan keeps what is referred to.
+    pub(crate) const fn keeps(&self) -> bool {
+        matches!(self.purpose, Purpose::Keep(..))
     }
 
     /// How many typed roots were fixed.

@@ -71,6 +71,10 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         trip: impl FnMut(),
     ) -> Result<Stopped<'a, 'h, A, B>, Postponed> {
         self.begin_stop(own.number);
+        // It would come back only when its own stop has ended.
+        if self.is_stopped_here() {
+            return Err(self.postpone(Postponed::Busy));
+        }
         own.attendance.stack().spill_during(|| {
             own.attendance.leave(Place::Stopped, self.waiting());
             // Unless the heap is stopped; also if `trip` unwinds.

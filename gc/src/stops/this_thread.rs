@@ -13,6 +13,7 @@ pub(crate) fn this_thread() -> Option<NonZeroUsize> {
 #[cfg(all(
     any(target_os = "linux", target_os = "android"),
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(any(miri, tripoint_loom, tripoint_shuttle))
 ))]
 mod machine {
@@ -39,6 +40,7 @@ mod machine {
 #[cfg(not(all(
     any(target_os = "linux", target_os = "android"),
     any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_pointer_width = "64",
     not(any(miri, tripoint_loom, tripoint_shuttle))
 )))]
 mod machine {
@@ -49,7 +51,7 @@ mod machine {
     }
 }
 
-#[cfg(all(test, not(any(miri, tripoint_loom))))]
+#[cfg(all(test, not(any(miri, tripoint_loom, tripoint_shuttle))))]
 mod tests {
     use super::*;
     use std::thread;

@@ -82,6 +82,7 @@ impl Slot {
     fn scan(&self, before: Generation, scan: &mut Scan<'_>) -> Generation {
         let mut object = self.object.get();
         if object.is_null() {
+            scan.pass_by();
             return Generation::LAST;
         }
         let generation = scan.fix_root(&mut object);
@@ -180,7 +181,11 @@ impl Slots {
                 let chunk = unsafe { found.as_ref() };
                 next = chunk.next.get();
                 let youngest = chunk.slots.iter().map(|slot| slot.scan(generation, scan)).min();
-                state.put(found, youngest.unwrap_or(Generation::LAST));
+                let youngest = youngest.unwrap_or(Generation::LAST);
+                // A walk that finds only free slots leaves the order of the chunks as it is.
+                if scan.keeps() || youngest < generation {
+                    state.put(found, youngest);
+                }
             }
         }
     }
@@ -193,10 +198,13 @@ impl Slots {
             while let Some(chunk) = next {
                 // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
                 let chunk = unsafe { chunk.as_ref() };
-                let objects = chunk.slots.iter().map(|slot| slot.object.get());
-                objects
-                    .filter(|object| !object.is_null())
-                    .for_each(|object| scan.fix_ambiguous(object.addr()));
+                for object in chunk.slots.iter().map(|slot| slot.object.get()) {
+                    if object.is_null() {
+                        scan.pass_by();
+                    } else {
+                        scan.fix_ambiguous(object.addr());
+                    }
+                }
                 next = chunk.next.get();
             }
         }

@@ -53,7 +53,9 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
                 }
                 let mut count = 0_usize;
                 let mut show = |shown: Shown<'_>| {
-                    if let Some(entry) = found.get_mut(count.wrapping_sub(shown_before)) {
+                    if !matches!(shown, Shown::Nothing)
+                        && let Some(entry) = found.get_mut(count.wrapping_sub(shown_before))
+                    {
                         let is_ambiguous = matches!(shown, Shown::Ambiguous(_));
                         *entry = Some(RootReference { root: root.id(), addr: shown.addr(), is_ambiguous });
                     }
@@ -79,6 +81,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
         let leads_there = |shown: &Shown<'_>| match shown {
             Shown::Exact(_) => shown.addr() == Addr::of(object.reference.as_ptr()),
             Shown::Ambiguous(_) => AddrRange::contains(object.block.range(), shown.addr()),
+            Shown::Nothing => false,
         };
         let (heap, at_stop) = (self.heap(), self.at_stop());
         heap.roots().lock().begin_walk();
