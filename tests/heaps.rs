@@ -176,7 +176,7 @@ fn collections_are_counted_on_each_thread_and_recorded() {
         for (taken, is_whole) in [(0, true), (2, false)] {
             let mut begin = Some(Duration::ZERO);
             let clock = || begin.take().unwrap_or(Duration::from_micros(taken));
-            let stopped = mutator.stop(Duration::MAX).unwrap();
+            let mut stopped = mutator.stop(Duration::MAX).unwrap();
             let step = stopped.step_within(Duration::from_micros(1), clock);
             drop(stopped);
             assert_eq!(matches!(step, Step::Done(_)), is_whole, "{step:?}");

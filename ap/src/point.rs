@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
 use tripoint_core::internal::Ordering;
@@ -115,6 +115,18 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         let slow = self.slow();
         slow.flush();
         slow.empty();
+    }
+
+    /// Returns this allocation point once more, for an interface that lends points to code which cannot borrow them
+    /// exclusively.
+    ///
+    /// # Safety
+    /// - Of the point and all that this has returned for it, one is used at a time, on the thread that has the point.
+    /// - None of them is used after the point was dropped, and only the point itself is ever dropped.
+    #[inline(always)]
+    #[must_use]
+    pub const unsafe fn alias(&self) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self { descriptor: self.descriptor, owns: PhantomData })
     }
 
     /// Returns a handle by which any thread or handler can trip this allocation point.

@@ -36,7 +36,7 @@ fn line(segment: &SegmentUse) -> String {
 }
 
 /// Prints all segments, and returns the bytes in objects.
-fn print(stopped: &Stopped<'_, '_, &ClientArena<'_>, tripoint_core::SymmetricFence>) -> usize {
+fn print(stopped: &mut Stopped<'_, '_, &ClientArena<'_>, tripoint_core::SymmetricFence>) -> usize {
     println!("class   bytes   {:<WIDTH$} objects   bytes", "in objects #, in buffers +, free .");
     let mut used = 0;
     stopped.walk_segments(|segment| {
@@ -69,10 +69,10 @@ fn main() -> Result<(), Box<dyn core::error::Error>> {
         }
         objects.root(inside, first)
     })?;
-    let stopped = heap.stop(Duration::MAX)?;
-    let before = print(&stopped);
+    let mut stopped = heap.stop(Duration::MAX)?;
+    let before = print(&mut stopped);
     println!("\n{}\n", stopped.collect());
-    let after = print(&stopped);
+    let after = print(&mut stopped);
     assert!(after < before && stopped.census(&mut []).all.bytes == after);
     drop(stopped);
     let texts = mutator.enter(|inside| {

@@ -2,6 +2,7 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
+//! | `at_stop` | what says that a heap is stopped |
 //! | `list` | a list of things that stay where they are |
 //! | `queue` | a queue of things that stay where they are |
 //! | `card` | what is known of the references in a part of a segment |
@@ -32,6 +33,7 @@
 //! | `own` | which pool of the heap a reference leads to |
 
 pub(crate) mod approach;
+pub(crate) mod at_stop;
 pub(crate) mod barrier;
 pub(crate) mod card;
 pub(crate) mod cards;

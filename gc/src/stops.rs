@@ -5,6 +5,7 @@
 //! | `stop_word` | the heap's two words: whether a stop is wanted, and how many mutators arrived |
 //! | `attendance` | a mutator's word, and how it gives way and comes back |
 //! | `record` | a mutator in the memory of the arena |
+//! | `this_thread` | which thread this is |
 //! | `postponed` | why a heap was not stopped |
 //! | `heap` | the mutators that give way to each other, and the stop |
 //! | `stopped` | the time in which a heap is stopped, as a value |
@@ -19,3 +20,4 @@ pub(crate) mod postponed;
 pub(crate) mod record;
 pub(crate) mod stop_word;
 pub(crate) mod stopped;
+pub(crate) mod this_thread;

@@ -186,8 +186,8 @@ impl World<'_, '_> {
         // SAFETY: slots have both. All references to nodes are passed in their places, and any node may be in the place of
         // another.
         unsafe { transform.add_oldnew(old_node, new_node) }.unwrap();
-        let stopped = self.mutator.stop(ALL).unwrap();
-        let applied = transform.apply(&stopped);
+        let mut stopped = self.mutator.stop(ALL).unwrap();
+        let applied = transform.apply(&mut stopped);
         drop(stopped);
         assert_eq!(applied.is_ok(), old != new && self.pointed != Some(old), "{applied:?}");
         if applied.is_err() {

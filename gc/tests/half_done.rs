@@ -172,10 +172,10 @@ fn a_transform_that_unwinds_ends_the_process() {
         // SAFETY: both nodes were just made, and each may be in the place of the other.
         unsafe { transform.add_oldnew(old, new) }.unwrap();
         CALLS.store(usize::from(is_child), Ordering::Relaxed);
-        let stopped = mutator.stop(ALL).unwrap();
-        let applied = catch_unwind(AssertUnwindSafe(|| transform.apply(&stopped)));
+        let mut stopped = mutator.stop(ALL).unwrap();
+        let applied = catch_unwind(AssertUnwindSafe(|| transform.apply(&mut stopped)));
         assert_eq!((applied.is_err(), slots.get(0)), (true, old.as_ptr()));
         CALLS.store(usize::MAX, Ordering::Relaxed);
-        assert_eq!((transform.apply(&stopped), slots.get(0)), (Ok(1), new.as_ptr()));
+        assert_eq!((transform.apply(&mut stopped), slots.get(0)), (Ok(1), new.as_ptr()));
     });
 }

@@ -62,7 +62,7 @@ fn variables_keep_objects_while_their_thread_collects() {
         with_stack(heap, |_, mutator, point| {
             let nodes = nodes(point);
             assert_eq!(mutator.collect(ALL).unwrap().kept, SIZE);
-            let stopped = mutator.stop(ALL).unwrap();
+            let mut stopped = mutator.stop(ALL).unwrap();
             assert_eq!(below(|| stopped.collect().kept), SIZE);
             drop(stopped);
             check(black_box(&nodes));

@@ -205,7 +205,7 @@ struct Tally {
 
 /// The nodes that the heap has.
 fn nodes(objects: &TypedObjects<'_, Arena<'_>>) -> usize {
-    let stopped = objects.heap().stop(Duration::MAX).unwrap();
+    let mut stopped = objects.heap().stop(Duration::MAX).unwrap();
     let mut count = 0;
     stopped.walk_objects(|object| {
         count += usize::from(object.type_name.is_some_and(|name| !name.contains('[')))

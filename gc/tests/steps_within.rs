@@ -222,7 +222,7 @@ fn a_step_waits_for_its_stop_in_its_own_time() {
         assert_eq!(heap.counts().postponed.get(), 1);
         drop(running);
         // A stop that is there already costs nothing.
-        let stopped = heap.stop(ALL).unwrap();
+        let mut stopped = heap.stop(ALL).unwrap();
         clock.now.set(5_000_000);
         stopped.step_within(ns(20), || clock.read());
         assert!(recorder.steps()[0].0.unwrap().is_in_time());

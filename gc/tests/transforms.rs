@@ -41,8 +41,8 @@ fn apply<'m>(
     mutator: &mut TestMutator<'m>,
     transform: &mut Transform<'m, common::Arena<'m>>,
 ) -> Result<usize, NotApplied> {
-    let stopped = mutator.stop(ALL).unwrap();
-    transform.apply(&stopped)
+    let mut stopped = mutator.stop(ALL).unwrap();
+    transform.apply(&mut stopped)
 }
 
 /// Slots that are a root of exact references.
@@ -126,7 +126,7 @@ fn pairs_are_a_root() {
         for _ in 0..3 {
             assert_eq!(mutator.collect(ALL).map(|found| (found.kept, found.freed)), Ok((7 * WORD, 0)));
         }
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let mut pairs = Vec::new();
         stopped.walk_roots(|shown| {
             if shown.root == change.id() {
@@ -135,7 +135,7 @@ fn pairs_are_a_root() {
         });
         assert_eq!(pairs.len(), 2);
         assert!(pairs[0] != Addr::of(old) && pairs[1] != Addr::of(new), "they moved");
-        assert_eq!(change.apply(&stopped), Ok(1));
+        assert_eq!(change.apply(&mut stopped), Ok(1));
         drop(stopped);
         // SAFETY: the slot keeps both nodes.
         let found = unsafe { reference(slots.get(0), 0) };
@@ -231,9 +231,9 @@ fn an_ambiguous_reference_of_an_object_refuses_all() {
         slots.set(1, ptr::null_mut());
         let refused = apply(&mut mutator, &mut change);
         assert!(matches!(refused, Err(NotApplied::Ambiguous { .. })), "{refused:?}");
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         stopped.collect();
-        assert_eq!(change.apply(&stopped), Ok(1));
+        assert_eq!(change.apply(&mut stopped), Ok(1));
         assert_eq!(slots.get(0), new);
     });
 }
@@ -281,9 +281,9 @@ fn a_transform_of_another_heap_is_refused() {
     with_heap(64 << 10, |heap| {
         with_heap(64 << 10, |other| {
             let mut change = transform(heap, &[]);
-            let refused = other.stop(ALL).map(|stopped| change.apply(&stopped));
+            let refused = other.stop(ALL).map(|mut stopped| change.apply(&mut stopped));
             assert_eq!(refused, Ok(Err(NotApplied::OtherHeap)));
-            assert_eq!(heap.stop(ALL).map(|stopped| change.apply(&stopped)), Ok(Ok(0)));
+            assert_eq!(heap.stop(ALL).map(|mut stopped| change.apply(&mut stopped)), Ok(Ok(0)));
         });
     });
 }
@@ -362,7 +362,7 @@ fn registrations_for_finalization_are_of_the_new_object() {
         mutator.collect(ALL).unwrap();
         // The first node waits now, and only the queue has it.
         let mut change = Transform::create(heap, 2).unwrap();
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let mut waiting = ptr::null_mut();
         stopped.walk_objects(|object| {
             // SAFETY: all objects are nodes.
@@ -372,7 +372,7 @@ fn registrations_for_finalization_are_of_the_new_object() {
         });
         add(&mut change, waiting, slots.get(1));
         add(&mut change, slots.get(0), slots.get(2));
-        assert_eq!(change.apply(&stopped), Ok(3), "two of registrations, and a slot");
+        assert_eq!(change.apply(&mut stopped), Ok(3), "two of registrations, and a slot");
         drop(stopped);
         let Some(Message::Finalizable(taken)) = mutator.next_message() else { panic!("it waits") };
         assert_eq!((taken.as_ptr(), mutator.next_message()), (slots.get(1), None));

@@ -97,7 +97,7 @@ fn roots_of_old_objects_are_not_looked_at() {
         mutator.enter(|inside| {
             transform.add(inside, roots[70].get(inside).unwrap(), inside.alloc(170).unwrap()).unwrap();
         });
-        transform.apply(&mutator.stop(Duration::MAX).unwrap()).unwrap();
+        transform.apply(&mut mutator.stop(Duration::MAX).unwrap()).unwrap();
         drop(transform);
         assert!((1..80).contains(&looked(mutator.collect_up_to(0, Duration::MAX))));
         // A slot that is used again refers to a young object, too.
@@ -429,7 +429,7 @@ fn walks_know_the_types_of_objects() {
             inside.slice(3, |index| index as u16).unwrap();
         });
         let mut found = Vec::new();
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         stopped.walk_objects(|object| found.push((object.type_name.unwrap(), object.block.size())));
         found.sort_unstable();
         let line = core::any::type_name::<Line>();

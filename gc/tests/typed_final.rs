@@ -184,7 +184,7 @@ fn a_registration_of_an_old_object_may_become_that_of_a_young_one() {
         mutator.enter(|inside| {
             transform.add(inside, root.get(inside).unwrap(), inside.alloc(2).unwrap()).unwrap();
         });
-        assert_eq!(transform.apply(&mutator.stop(ALL).unwrap()), Ok(2), "a root and a registration");
+        assert_eq!(transform.apply(&mut mutator.stop(ALL).unwrap()), Ok(2), "a root and a registration");
         // It moves, and the registration follows it.
         mutator.collect_up_to(0, ALL).unwrap();
         drop(root);

@@ -156,7 +156,7 @@ fn a_pinned_object_is_not_replaced() {
             })
             .unwrap();
         let at = pinned.as_ptr();
-        let applied = mutator.stop(ALL).map(|stopped| transform.apply(&stopped)).unwrap();
+        let applied = mutator.stop(ALL).map(|mut stopped| transform.apply(&mut stopped)).unwrap();
         assert!(matches!(applied, Err(NotApplied::Ambiguous { .. })), "{applied:?}");
         assert_eq!(mutator.enter(|inside| *pinned.get(inside).unwrap().get()), 1);
         assert_eq!(pinned.as_ptr(), at);

@@ -63,10 +63,10 @@ fn references_of_all_kinds_are_replaced() {
             if is_moved {
                 mutator.collect(ALL).unwrap();
             } else {
-                let stopped = mutator.stop(ALL).unwrap();
+                let mut stopped = mutator.stop(ALL).unwrap();
                 // To items: five of the user, two of its slice, one of the new item, two roots and a registration. To the
                 // text: three. To the numbers: one.
-                assert_eq!(transform.apply(&stopped), Ok(5 + 2 + 1 + 2 + 1 + 3 + 1));
+                assert_eq!(transform.apply(&mut stopped), Ok(5 + 2 + 1 + 2 + 1 + 3 + 1));
             }
             mutator.enter(|inside| {
                 let user = user.get(inside).unwrap();
@@ -107,7 +107,7 @@ fn old_objects_are_freed_and_new_ones_kept() {
             objects.root(inside, old).unwrap()
         });
         assert!(kept(&mut mutator) > 1000 * WORD);
-        assert_eq!(mutator.stop(ALL).map(|stopped| transform.apply(&stopped)), Ok(Ok(1)));
+        assert_eq!(mutator.stop(ALL).map(|mut stopped| transform.apply(&mut stopped)), Ok(Ok(1)));
         assert_eq!(kept(&mut mutator), 3 * WORD);
         mutator.enter(|inside| assert_eq!(root.get(inside).unwrap()[..], [0]));
     });
@@ -151,7 +151,7 @@ fn pairs_of_objects_that_are_dropped_are_forgotten() {
             kept.root(inside, items).unwrap()
         });
         mutator.collect(ALL).unwrap();
-        assert_eq!(mutator.stop(ALL).map(|stopped| transform.apply(&stopped)), Ok(Ok(0)));
+        assert_eq!(mutator.stop(ALL).map(|mut stopped| transform.apply(&mut stopped)), Ok(Ok(0)));
         mutator.enter(|inside| assert_eq!(names(Some(root.get(inside).unwrap())).len(), 1000));
     });
 }
@@ -192,7 +192,7 @@ fn a_transform_is_atomic() {
                     let new = inside.alloc(Item { name: round, copy: round, next: None });
                     transform.add(inside, roots.0.get(inside).unwrap(), new.unwrap()).unwrap();
                 });
-                let replaced = mutator.stop(Duration::MAX).map(|stopped| transform.apply(&stopped));
+                let replaced = mutator.stop(Duration::MAX).map(|mut stopped| transform.apply(&mut stopped));
                 assert_eq!(replaced, Ok(Ok(2)));
                 if round % 10 == 0 {
                     mutator.collect(ALL).unwrap();

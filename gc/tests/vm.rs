@@ -128,7 +128,7 @@ fn build_and_collect<B: BarrierPair, K: Kind<Nodes>, L: Kind<Nodes>>(barrier: B)
         }
     });
     assert_eq!(heap.counts().collections.get(), ROUNDS as u64);
-    let stopped = heap.stop(Duration::MAX).unwrap();
+    let mut stopped = heap.stop(Duration::MAX).unwrap();
     let all = stopped.census(&mut []).all;
     let found = stopped.collect();
     assert!(all.objects > 0 && all.bytes >= all.objects * 2 * WORD);

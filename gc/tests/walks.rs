@@ -35,7 +35,7 @@ fn count_by_pool_and_type<K: Kind<Nodes>, L: Kind<Nodes>>() {
             make(&mut node_point, name, &[]).unwrap();
             slots.set(0, make(&mut node_point, name, &[leaf, slots.get(0)]).unwrap());
         }
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let mut table = [TypeCount::default(); 8];
         let count = |objects, words| (objects, objects * words * WORD);
         let mut counts = |stopped: &tripoint_gc::Stopped<'_, '_, _, _>| {
@@ -86,7 +86,7 @@ fn segments_show_how_their_memory_is_used() {
         make(&mut leaf_point, 1001, &[]).unwrap();
         for is_collected in [false, true] {
             let rooms = [node_point.room(), leaf_point.room()];
-            let stopped = mutator.stop(ALL).unwrap();
+            let mut stopped = mutator.stop(ALL).unwrap();
             if is_collected {
                 stopped.collect();
             }
@@ -138,7 +138,7 @@ fn what_refers_to_an_object_is_shown() {
         let twice = make(&mut point, 2, &[end, end]).unwrap();
         slots.set(0, end);
         slots.set(1, twice);
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let [end, twice] = [end, twice].map(|node| stopped.object_at(node.wrapping_add(WORD)).unwrap());
         let mut found = Vec::new();
         stopped.walk_referrers(end, |referrer| found.push(referrer));
@@ -171,7 +171,7 @@ fn a_path_leads_from_a_root_to_an_object() {
         slots.set(0, list);
         let garbage = make(&mut point, 200, &[end]).unwrap();
         point.empty();
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let mut table = [PathStep::default(); 19];
         let path = stopped.path_to(end, &mut table).unwrap();
         assert_eq!((path.root, path.steps.len()), (root.id(), 10));
@@ -209,7 +209,7 @@ fn what_finalization_keeps_is_no_path_and_not_unreachable() {
         point.empty();
         let mut table = [PathStep::default(); 3];
         for is_collected in [false, true] {
-            let stopped = mutator.stop(ALL).unwrap();
+            let mut stopped = mutator.stop(ALL).unwrap();
             if is_collected {
                 assert_eq!(stopped.collect().freed, 3 * WORD);
             } else {
@@ -221,7 +221,7 @@ fn what_finalization_keeps_is_no_path_and_not_unreachable() {
             assert_eq!(stopped.path_to(behind, &mut table[..1]), Err(NoPath::Full));
         }
         assert_eq!(mutator.next_message(), Some(Message::Finalizable(object)));
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         assert_eq!(stopped.path_to(behind, &mut table), Err(NoPath::Unreachable));
         assert_eq!(stopped.collect().freed, 5 * WORD);
     });
@@ -242,7 +242,7 @@ fn weak_references_are_no_path() {
         slots.set(0, table);
         node_point.empty();
         weak_point.empty();
-        let stopped = mutator.stop(ALL).unwrap();
+        let mut stopped = mutator.stop(ALL).unwrap();
         let mut steps = [PathStep::default(); 2];
         assert_eq!(stopped.path_to(table, &mut steps).map(|path| path.steps.len()), Ok(1));
         assert_eq!(stopped.path_to(node, &mut steps), Err(NoPath::Unreachable));

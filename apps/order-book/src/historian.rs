@@ -217,7 +217,7 @@ impl<'a> Historian<'a> {
         let (trades, by_price) = self.mutator.enter(|inside| {
             (history.trades(inside).unwrap_or_default(), history.by_price(inside).unwrap_or_default())
         });
-        let bytes = self.objects.heap().stop(Duration::MAX).map_or(0, |stopped| {
+        let bytes = self.objects.heap().stop(Duration::MAX).map_or(0, |mut stopped| {
             stopped.collect();
             stopped.census(&mut []).all.bytes
         });

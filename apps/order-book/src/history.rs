@@ -184,7 +184,7 @@ mod tests {
 
     /// The bytes of all objects that are reachable.
     fn collect(heap: &Heap<'_, &ArenaVm>) -> usize {
-        let stopped = heap.stop(Duration::MAX).unwrap();
+        let mut stopped = heap.stop(Duration::MAX).unwrap();
         stopped.collect();
         stopped.census(&mut []).all.bytes
     }

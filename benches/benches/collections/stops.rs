@@ -125,7 +125,7 @@ fn points<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usiz
                 let mut point = attend(&pool, &mutator);
                 let time_one = || {
                     let start = Instant::now();
-                    let stopped = mutator.stop(Duration::MAX).unwrap();
+                    let mut stopped = mutator.stop(Duration::MAX).unwrap();
                     let time = start.elapsed();
                     stopped.collect();
                     time
@@ -136,7 +136,7 @@ fn points<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usiz
                 scope.spawn(|| allocate(1));
                 let time_one = || {
                     let start = Instant::now();
-                    let stopped = heap.stop(Duration::MAX).unwrap();
+                    let mut stopped = heap.stop(Duration::MAX).unwrap();
                     let time = start.elapsed();
                     stopped.collect();
                     time
@@ -213,7 +213,7 @@ fn typed<B: BarrierPair>(by: By, barrier: B, parking: &dyn Parking, stops: usize
         scope.spawn(|| allocate(0));
         let time_one = || {
             let start = Instant::now();
-            let stopped = heap.stop(Duration::MAX).unwrap();
+            let mut stopped = heap.stop(Duration::MAX).unwrap();
             let time = start.elapsed();
             stopped.collect();
             time

@@ -334,7 +334,7 @@ impl<'m, A: Moody + Clone + 'm, B: BarrierPair> World<'_, 'm, A, B> {
     }
 
     fn collect_twice(&self) {
-        let stopped = self.heap.stop(Duration::MAX).unwrap();
+        let mut stopped = self.heap.stop(Duration::MAX).unwrap();
         stopped.collect();
         let second = stopped.collect();
         let all = stopped.census(&mut []).all;

@@ -11,6 +11,7 @@ use crate::collect::flip::flip;
 use crate::messages::message::Message;
 use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::List;
 use crate::references::member::{Member, MemberLink, Tally};
@@ -44,7 +45,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn collect_up_to(&'h self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.collect_up_to(oldest))
     }
 }
@@ -67,7 +68,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn collect_up_to(&mut self, oldest: usize, patience: Duration) -> Result<Collection, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.collect_up_to(oldest))
     }
 }
@@ -75,42 +76,37 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap. What a
     /// [walk](Stopped::walk_objects) shows afterwards, during the same stop, is live.
-    pub fn collect(&self) -> Collection {
+    pub fn collect(&mut self) -> Collection {
         self.collect_up_to(GENERATIONS)
     }
 
     /// As [`Stopped::collect`], but frees only objects of the generations up to the one with the number `oldest`
     /// ([`Heap::collect_up_to`]).
-    pub fn collect_up_to(&self, oldest: usize) -> Collection {
+    pub fn collect_up_to(&mut self, oldest: usize) -> Collection {
         run(self, Cause::Requested, Generation::at_most(oldest))
     }
 }
 
 /// Collects the generations up to `oldest` of the heap that is stopped.
 pub(crate) fn run<A: Arena, B: BarrierPair>(
-    stopped: &Stopped<'_, '_, A, B>,
+    stopped: &mut Stopped<'_, '_, A, B>,
     cause: Cause,
     oldest: Generation,
 ) -> Collection {
-    let heap = stopped.heap();
+    let (heap, at) = (stopped.heap(), stopped.at_stop());
     let (members, roots) = (heap.members().lock(), heap.roots().lock());
     // First, so that it is not taken for a part of this collection.
-    //
-    // SAFETY: `stopped` says that the heap is stopped.
-    unsafe { end_steps(heap, &members) };
+    end_steps(at, heap, &members);
     heap.arena().event(Event::BeginCollection { heap: heap.event_address(), reason: cause.reason() });
     heap.tell(Message::Began { number: heap.accounts().next_number(), cause });
-    // SAFETY: `stopped` says that the heap is stopped.
-    unsafe { flip(heap, &members) };
+    let flipped = flip(at, heap, &members);
     let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
-    // SAFETY: the heap is stopped, and its pools were flipped.
-    members.for_each(|link| unsafe { link.member().condemn(oldest) });
+    members.for_each(|link| link.member().condemn(flipped, oldest));
     heap.forget_misplaced(oldest, &own);
-    let mut scan = Scan::new(&own).up_to(oldest);
-    // SAFETY: the heap is stopped.
-    unsafe { fix_roots(heap, &roots, &mut scan) };
+    let mut scan = Scan::new(at, &own).up_to(oldest);
+    fix_roots(heap, &roots, &mut scan);
     let (mut cards, mut writes) = (0, Writes::Unneeded);
     let watch = watch_of(heap, &members, oldest);
     // What formats write to dependent objects is on no card (design/gc.md `.watched.own`).
@@ -118,22 +114,20 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     let (early, late) = if has_dependents { (watch, None) } else { (None, watch) };
     if oldest != Generation::LAST {
         members.for_each(|link| {
-            // SAFETY: the heap is stopped.
-            writes = writes.max(unsafe { link.member().note_watched(oldest, watch) });
-            // SAFETY: the heap is stopped, and these generations of all pools were condemned above.
+            writes = writes.max(link.member().note_watched(at, oldest, watch));
+            // SAFETY: these generations of all pools were condemned above.
             cards += unsafe { link.member().scan_older(oldest, &mut scan) };
         });
     }
-    // SAFETY: the heap is stopped, and all of its pools were flipped above.
-    unsafe { close(&members, oldest, &mut scan) };
-    // SAFETY: the heap is stopped, its pools were flipped, and all that roots lead to was reached and scanned.
-    unsafe { settle(heap, &members, &roots, oldest, early, &mut scan) };
+    // SAFETY: these generations of all pools were condemned above.
+    unsafe { close(flipped, &members, oldest, &mut scan) };
+    // SAFETY: these generations of all pools were condemned above, and all that roots lead to was reached and scanned.
+    unsafe { settle(flipped, heap, &members, &roots, oldest, early, &mut scan) };
     report_sweep(heap, &members);
     let (mut tally, is_stressed) = (Tally::default(), heap.accounts().is_stressed());
-    // SAFETY: the heap is stopped, and no pool has grey objects any more: all that is reachable is black.
-    members.for_each(|link| tally += unsafe { link.member().sweep(oldest, is_stressed) });
-    // SAFETY: the heap is stopped.
-    unsafe { forget_watched(&members, late) };
+    // SAFETY: these generations were condemned, and no pool has grey objects any more: all that is reachable is black.
+    members.for_each(|link| tally += unsafe { link.member().sweep(at, oldest, is_stressed) });
+    forget_watched(at, &members, late);
     mem::forget(is_half_done);
     heap.history().age(tally.zones);
     let marked = Marked::by(&scan);
@@ -161,13 +155,9 @@ fn watch_of<'a, A: Arena, B: BarrierPair>(
 }
 
 /// Leaves out what the collection has written so far from what the platform says next time.
-///
-/// # Safety
-/// - The heap of these pools is stopped by the caller.
-unsafe fn forget_watched(members: &List<MemberLink>, watch: Option<&dyn WriteWatch>) {
+fn forget_watched(at: AtStop<'_>, members: &List<MemberLink>, watch: Option<&dyn WriteWatch>) {
     if let Some(watch) = watch {
-        // SAFETY: the caller promises that the heap is stopped.
-        members.for_each(|link| unsafe { link.member().forget_watched(watch) });
+        members.for_each(|link| link.member().forget_watched(at, watch));
     }
 }
 
@@ -185,18 +175,14 @@ pub(crate) fn report_sweep<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, memb
 }
 
 /// Fixes what roots refer to, and what waits to be finalized.
-///
-/// # Safety
-/// - The heap is stopped by the caller, and these are its roots.
-pub(crate) unsafe fn fix_roots<A: Arena, B: BarrierPair>(
+pub(crate) fn fix_roots<A: Arena, B: BarrierPair>(
     heap: &Heap<'_, A, B>,
     roots: &List<RootRecord>,
     scan: &mut Scan<'_>,
 ) {
     for pass in [Pass::AmbiguousRoots, Pass::ExactRoots] {
         scan.begin_pass(pass);
-        // SAFETY: the heap is stopped, and roots were registered by a promise.
-        roots.for_each(|root| unsafe { root.scan(scan) });
+        roots.for_each(|root| root.scan(scan));
     }
     scan.begin_pass(Pass::Objects);
     heap.mailbox().lock().keep_finalizable(scan);
@@ -205,9 +191,10 @@ pub(crate) unsafe fn fix_roots<A: Arena, B: BarrierPair>(
 /// Settles what becomes of references that are not strong: those for finalization, and weak ones.
 ///
 /// # Safety
-/// - The heap is stopped by the caller, these are its pools and roots, and the pools are flipped.
-/// - All that roots lead to in the generations up to `oldest` was reached and scanned.
+/// - The generations up to `oldest` of all of these pools were condemned, and all that roots lead to in them was reached
+///   and scanned.
 pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
+    flipped: Flipped<'_>,
     heap: &Heap<'_, A, B>,
     members: &List<MemberLink>,
     roots: &List<RootRecord>,
@@ -216,19 +203,16 @@ pub(crate) unsafe fn settle<A: Arena, B: BarrierPair>(
     scan: &mut Scan<'_>,
 ) {
     scan.begin_pass(Pass::Short);
-    // SAFETY: the heap is stopped, and roots were registered by a promise.
-    roots.for_each(|root| unsafe { root.scan_short(scan) });
+    roots.for_each(|root| root.scan_short(scan));
     scan.begin_pass(Pass::Objects);
     if heap.mailbox().lock().find_dead(oldest, scan) {
-        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
-        unsafe { close(members, oldest, scan) };
+        // SAFETY: these generations of all pools were condemned (`# Safety`).
+        unsafe { close(flipped, members, oldest, scan) };
     }
-    // SAFETY: the heap is stopped.
-    unsafe { forget_watched(members, watch) };
+    forget_watched(flipped.at_stop(), members, watch);
     scan.begin_pass(Pass::Weak);
-    // SAFETY: the heap is stopped, and roots were registered by a promise.
-    roots.for_each(|root| unsafe { root.scan_weak(scan) });
-    // SAFETY: the heap is stopped, and all that is kept was reached and scanned.
+    roots.for_each(|root| root.scan_weak(scan));
+    // SAFETY: these generations of all pools were condemned (`# Safety`), and all that is kept was reached and scanned.
     members.for_each(|link| unsafe { link.member().scan_weak(oldest, scan) });
 }
 
@@ -238,10 +222,14 @@ const LOOKS: usize = 2;
 /// Scans grey objects until there are none, and none is the value of a weak pair whose key was reached.
 ///
 /// # Safety
-/// - The heap of these pools is stopped by the caller, and all of them are flipped.
-pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan: &mut Scan<'_>) {
-    // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
-    unsafe { scan_grey(members, scan) };
+/// - The generations up to `oldest` of all of these pools were condemned.
+pub(crate) unsafe fn close(
+    flipped: Flipped<'_>,
+    members: &List<MemberLink>,
+    oldest: Generation,
+    scan: &mut Scan<'_>,
+) {
+    scan_grey(flipped, members, scan);
     // Also if no object was grey: a pair of an older object, whose key is older, may have a young value.
     let (mut may_find_more, mut looks) = (true, 0);
     while may_find_more && scan.has_pairs() {
@@ -251,16 +239,13 @@ pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan:
             scan.begin_waiting();
         }
         scan.begin_pass(Pass::Pairs);
-        // SAFETY: the heap is stopped by the caller, and its pools are flipped (`# Safety`). No object is grey: all were just
-        // scanned.
+        // SAFETY: these generations of all pools were condemned (`# Safety`). No object is grey: all were just scanned.
         members.for_each(|link| unsafe { link.member().scan_pairs(oldest, scan) });
         scan.begin_pass(if waits { Pass::Waiting } else { Pass::Objects });
-        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
-        may_find_more = unsafe { scan_grey(members, scan) };
+        may_find_more = scan_grey(flipped, members, scan);
         while scan.fix_ready() {
             may_find_more = true;
-            // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (`# Safety`).
-            unsafe { scan_grey(members, scan) };
+            scan_grey(flipped, members, scan);
         }
     }
     scan.end_waiting();
@@ -268,15 +253,11 @@ pub(crate) unsafe fn close(members: &List<MemberLink>, oldest: Generation, scan:
 }
 
 /// Scans grey objects until there are none, or the scan is [spent](Scan::is_spent). Returns whether there were any.
-///
-/// # Safety
-/// - That of [`close`].
-pub(crate) unsafe fn scan_grey(members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
+pub(crate) fn scan_grey(flipped: Flipped<'_>, members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
     let (mut is_any_grey, mut were_any) = (true, false);
     while is_any_grey && !scan.is_spent() {
         is_any_grey = false;
-        // SAFETY: the heap of these pools is stopped by the caller, and all of them are flipped (that of `close`).
-        members.for_each(|link| is_any_grey |= unsafe { link.member().scan(scan) });
+        members.for_each(|link| is_any_grey |= link.member().scan(flipped, scan));
         were_any |= is_any_grey;
     }
     were_any

@@ -8,6 +8,7 @@ use tripoint_core::{Arena, BarrierPair, Collected, Event, StepTime};
 use crate::messages::message::Message;
 use crate::policy::progress::{Phase, Progress};
 use crate::policy::report::{Cause, Collection, Work};
+use crate::references::at_stop::AtStop;
 use crate::references::generation::Generation;
 use crate::references::list::List;
 use crate::references::member::{MemberLink, Tally};
@@ -21,16 +22,16 @@ pub(crate) const HALF_DONE: &str = "a format, a root function or an event hook u
 
 /// Ends a collection in steps, if there is one, because another or a walk begins: marks are forgotten, or what waits is
 /// swept.
-///
-/// # Safety
-/// - The heap is stopped by the caller, and these are its pools.
-pub(crate) unsafe fn end_steps<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, members: &List<MemberLink>) {
+pub(crate) fn end_steps<A: Arena, B: BarrierPair>(
+    at: AtStop<'_>,
+    heap: &Heap<'_, A, B>,
+    members: &List<MemberLink>,
+) {
     let mut progress = heap.progress().lock();
     match progress.phase() {
         Phase::Idle => {}
         Phase::Marking => {
-            // SAFETY: the caller promises so.
-            members.for_each(|link| unsafe { link.member().forget_marks() });
+            members.for_each(|link| link.member().forget_marks(at));
             progress.end();
             heap.accounts().end_steps();
             heap.tell(Message::GivenUp { number: heap.accounts().next_number() });
@@ -38,8 +39,7 @@ pub(crate) unsafe fn end_steps<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, 
         Phase::Sweeping => {
             let address = heap.event_address();
             heap.arena().event(Event::BeginStep { heap: address });
-            // SAFETY: the caller promises so.
-            let tally = unsafe { sweep_aside(members, &mut Scan::idle()) };
+            let tally = sweep_aside(members, &mut Scan::idle(at));
             let Collection { kept, freed, .. } = close_steps(heap, &mut progress, tally.unwrap_or_default());
             // No time was allowed for it.
             report_step(heap, 0, Some(Collected { kept, freed }), None);
@@ -48,15 +48,11 @@ pub(crate) unsafe fn end_steps<A: Arena, B: BarrierPair>(heap: &Heap<'_, A, B>, 
 }
 
 /// Sweeps what waits, until there is nothing, and then returns what was found, or until the scan is spent.
-///
-/// # Safety
-/// - The heap of these pools is stopped by the caller.
-pub(crate) unsafe fn sweep_aside(members: &List<MemberLink>, scan: &mut Scan<'_>) -> Option<Tally> {
+pub(crate) fn sweep_aside(members: &List<MemberLink>, scan: &mut Scan<'_>) -> Option<Tally> {
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     let mut sum = Some(Tally::default());
     members.for_each(|link| {
-        // SAFETY: the caller promises so.
-        let tally = unsafe { link.member().sweep_aside(scan) };
+        let tally = link.member().sweep_aside(scan);
         sum = sum.zip(tally).map(|(mut sum, tally)| {
             sum += tally;
             sum

@@ -195,13 +195,13 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         match stop(self.policy().patience) {
             // While this thread waited, a mutator may have parked the heap, or another thread may have collected
             // (design/gc.md `.policy.park`, `.policy.turn`).
-            Ok(stopped) if !self.accounts().is_parked() && !has_collected() => {
+            Ok(mut stopped) if !self.accounts().is_parked() && !has_collected() => {
                 // If another thread began a collection in steps, a young generation is not due any more.
                 let oldest = match cause {
                     Cause::Threshold => self.accounts().oldest_due(),
                     _ => Some(Generation::LAST),
                 };
-                oldest.map(|oldest| run(&stopped, cause, oldest));
+                oldest.map(|oldest| run(&mut stopped, cause, oldest));
             }
             Ok(_) => {}
             Err(_) => self.accounts().postpone(),

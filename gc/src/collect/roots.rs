@@ -42,7 +42,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         count: usize,
         tag: Tag,
     ) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::Table { base, count, tag })
+        // SAFETY: the caller promises what is demanded of tables.
+        unsafe { self.add_root(Place::Table { base, count, tag }) }
     }
 
     /// Registers a table of `count` words. Those with the tag are weak references, which keep nothing: the collection
@@ -62,7 +63,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         count: usize,
         tag: Tag,
     ) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::Weak { base, count, tag })
+        // SAFETY: the caller promises what is demanded of weak tables.
+        unsafe { self.add_root(Place::Weak { base, count, tag }) }
     }
 
     /// Registers an area of `count` words, which are ambiguous references: an object that a word points into is kept,
@@ -75,7 +77,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// - As long as the root is registered, `count` words are at `base`, initialised and valid for reads. While the
     ///   heap is stopped, no thread writes them: only mutators of the heap do, while they run.
     pub unsafe fn root_ambiguous(&'h self, base: NonNull<usize>, count: usize) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::Ambiguous { base, count })
+        // SAFETY: the caller promises what is demanded of ambiguous areas.
+        unsafe { self.add_root(Place::Ambiguous { base, count }) }
     }
 
     /// Registers the stack of the calling thread, from `cold_end` to where it gives way. Each word, and each
@@ -92,8 +95,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// be read on this architecture. They can on x86, Arm and RISC-V.
     ///
     /// # Safety
-    /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack. Each
-    ///   [`Stopped`](crate::Stopped) that comes from it stays on this thread.
+    /// - `mutator` is the calling thread's, and only this thread uses it before the root is dropped, on one stack.
     /// - The root is dropped before the mutator is, and before the function returns that `cold_end` lies in.
     /// - The mutator has no other root of this kind.
     pub unsafe fn root_stack(
@@ -106,7 +108,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         }
         let stack = mutator.attendance().stack();
         stack.begin(cold_end)?;
-        self.add_root(Place::Stack(NonNull::from(stack))).inspect_err(|_| stack.end())
+        // SAFETY: the caller promises what is demanded of stacks, which has just begun to be one.
+        unsafe { self.add_root(Place::Stack(NonNull::from(stack))) }.inspect_err(|_| stack.end())
     }
 
     /// Registers a function that passes references to the [`Scan`](crate::Scan), and the pointer that it is called
@@ -122,7 +125,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// - As long as the root is registered, any thread may call `scan` with `data` while the heap is stopped. No exact
     ///   reference that it passes leads into an automatic pool of the heap other than to an object.
     pub unsafe fn root_function(&'h self, scan: RootFunction, data: *mut ()) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::Function { scan, data })
+        // SAFETY: the caller promises what is demanded of functions.
+        unsafe { self.add_root(Place::Function { scan, data }) }
     }
 
     /// As [`Heap::root_function`], for references that keep nothing: those to objects that are freed are set to null.
@@ -134,7 +138,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         scan: RootFunction,
         data: *mut (),
     ) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::WeakFunction { scan, data })
+        // SAFETY: the caller promises what is demanded of functions.
+        unsafe { self.add_root(Place::WeakFunction { scan, data }) }
     }
 
     /// As [`Heap::root_weak_function`], for references that end before finalization: those to objects that only
@@ -147,14 +152,21 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         scan: RootFunction,
         data: *mut (),
     ) -> Result<Root<'h, A, B>> {
-        self.add_root(Place::ShortFunction { scan, data })
+        // SAFETY: the caller promises what is demanded of functions.
+        unsafe { self.add_root(Place::ShortFunction { scan, data }) }
     }
 
     /// Registers a root whose references are at a place.
-    pub(crate) fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
+    ///
+    /// # Safety
+    /// - As long as it is registered, what is there is as the function demands that registers roots of this kind.
+    pub(crate) unsafe fn add_root(&'h self, place: Place) -> Result<Root<'h, A, B>> {
         let record = self.arena().alloc_descriptor(Layout::new::<RootRecord>())?.cast::<RootRecord>();
+        // SAFETY: what is there is as is demanded (the caller's promise) until the root is dropped, which takes the record
+        // off the list.
+        let root = unsafe { RootRecord::new(place) };
         // SAFETY: this is fresh memory with the layout of a record.
-        unsafe { record.write(RootRecord::new(place)) };
+        unsafe { record.write(root) };
         // SAFETY: the record is in no list. It stays in place until it is removed, by `drop`.
         unsafe { self.roots().lock().push(record) };
         Ok(Root { heap: self, record })

@@ -4,17 +4,19 @@ use core::mem;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair, Collected, Event, aver};
+use tripoint_core::{Addr, Arena, BarrierPair, Collected, Event, aver};
 
 use crate::collect::collection::{close, fix_roots, report_sweep, scan_grey, settle};
 use crate::collect::ending::{HALF_DONE, close_steps, report_step, sweep_aside};
+use crate::collect::flip::flip_all;
 use crate::collect::pace::{Pace, Within};
 use crate::messages::message::Message;
-use crate::policy::progress::{Marked, Phase};
+use crate::policy::progress::{Marked, Phase, Progress};
 use crate::policy::report::{Cause, Collection};
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::generation::Generation;
 use crate::references::list::List;
-use crate::references::member::{MemberLink, Tally};
+use crate::references::member::MemberLink;
 use crate::references::own::Own;
 use crate::references::root::RootRecord;
 use crate::references::scan::{Pass, Scan};
@@ -56,7 +58,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     ///
     /// While a collection is in steps, the heap begins none of young generations by itself. Every other collection, and
     /// every walk, ends the one in steps, so the next step begins a new one: marks are forgotten, or, if it was already
-    /// sweeping, the rest is swept at once, and its report is a message and not a result. `goes_on` must not use the heap.
+    /// sweeping, the rest is swept at once, and its report is a message and not a result. `goes_on` may create
+    /// and drop pools and roots.
     ///
     /// A few things are not divided into pieces, and are done in each step or in the one that ends the marking: roots,
     /// each single object, what weak references need, registrations for finalization with what their objects refer to,
@@ -69,12 +72,12 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// # Errors
     /// [`Postponed`], as from [`Heap::stop`].
     pub fn step(&'h self, patience: Duration, goes_on: impl FnMut() -> bool) -> Result<Step, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.step(goes_on))
     }
 
     /// As [`Heap::step`], in at most the time `allowed`, from the call to the moment before mutators go on. `clock`
-    /// returns a time that never goes back, from any beginning. It must not use the heap.
+    /// returns a time that never goes back, from any beginning.
     ///
     /// Waits for the stop for at most about `allowed`. Then the step goes on as long as there is time for two more pieces,
     /// if they take as long as the longest one so far: the second is a reserve. A piece is done in any case. So a step may
@@ -104,7 +107,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         clock: impl FnMut() -> Duration,
     ) -> Result<Step, Postponed> {
         let pace = Within::begin(allowed, clock);
-        let stopped = self.stop(allowed)?;
+        let mut stopped = self.stop(allowed)?;
         Ok(stopped.step_by(pace))
     }
 }
@@ -116,7 +119,7 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// [`Postponed`], as from [`Mutator::stop`].
     #[track_caller]
     pub fn step(&mut self, patience: Duration, goes_on: impl FnMut() -> bool) -> Result<Step, Postponed> {
-        let stopped = self.stop(patience)?;
+        let mut stopped = self.stop(patience)?;
         Ok(stopped.step(goes_on))
     }
 
@@ -132,59 +135,39 @@ impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
         clock: impl FnMut() -> Duration,
     ) -> Result<Step, Postponed> {
         let pace = Within::begin(allowed, clock);
-        let stopped = self.stop(allowed)?;
+        let mut stopped = self.stop(allowed)?;
         Ok(stopped.step_by(pace))
     }
 }
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Does a part of a collection of the whole heap, as [`Heap::step`].
-    pub fn step(&self, goes_on: impl FnMut() -> bool) -> Step {
+    pub fn step(&mut self, goes_on: impl FnMut() -> bool) -> Step {
         self.step_by(goes_on)
     }
 
     /// Does a part of a collection of the whole heap in at most the time `allowed`, as [`Heap::step_within`], but the time
     /// begins here.
-    pub fn step_within(&self, allowed: Duration, clock: impl FnMut() -> Duration) -> Step {
+    pub fn step_within(&mut self, allowed: Duration, clock: impl FnMut() -> Duration) -> Step {
         self.step_by(Within::begin(allowed, clock))
     }
 
-    fn step_by(&self, mut pace: impl Pace) -> Step {
+    /// No lock is taken whenever `pace` is asked: its closures may create and drop pools and roots, as between two steps.
+    fn step_by(&mut self, mut pace: impl Pace) -> Step {
         let heap = self.heap();
         heap.arena().event(Event::BeginStep { heap: heap.event_address() });
-        let (members, roots) = (heap.members().lock(), heap.roots().lock());
-        let mut progress = heap.progress().lock();
-        let is_first = progress.phase() == Phase::Idle;
-        if is_first {
-            heap.tell(Message::Began { number: heap.accounts().next_number(), cause: Cause::Step });
-            heap.accounts().begin_steps();
-            // From here on, so that what is marked is known also if the pace unwinds.
-            progress.go_on(Phase::Marking, Marked::default());
-        }
-        let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
-        let mut scan = Scan::new(&own);
-        let is_marking = progress.phase() != Phase::Sweeping;
-        if is_marking {
-            let work = Marking { heap, members: &members, roots: &roots };
-            // SAFETY: `self` says that the heap is stopped.
-            let is_marked = unsafe { work.mark(&own, is_first, &mut scan, &mut pace) };
-            let phase = if is_marked { Phase::Sweeping } else { Phase::Marking };
-            progress.go_on(phase, Marked::by(&scan));
-            if is_marked {
-                report_sweep(heap, &members);
-            }
-        }
-        let examined = scan.examined();
+        let mut work = Work { heap, at: self.at_stop(), were_roots_fixed: false, examined: 0, nowhere: None };
+        let is_marking = heap.progress().lock().phase() != Phase::Sweeping;
+        let is_marked = !is_marking || work.mark(&mut pace);
         let mut collected = None;
-        let step = if progress.phase() == Phase::Marking {
+        let examined = work.examined;
+        let step = if !is_marked {
             Step::Marking { examined }
         } else if is_marking && !pace.goes_on() {
             Step::Sweeping { examined }
         } else {
-            // SAFETY: `self` says that the heap is stopped.
-            match unsafe { sweep(&members, &mut scan, &mut pace) } {
-                Some(tally) => {
-                    let report = close_steps(heap, &mut progress, tally);
+            match work.sweep(&mut pace) {
+                Some(report) => {
                     collected = Some(Collected { kept: report.kept, freed: report.freed });
                     Step::Done(report)
                 }
@@ -192,132 +175,176 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
             }
         };
         report_step(heap, examined, collected, pace.time());
-        let nowhere = scan.nowhere();
+        let nowhere = work.nowhere;
         aver!(nowhere.is_none(), "an exact reference to {nowhere:?}, where no object is");
         step
     }
 }
 
-/// What a step needs to mark.
-struct Marking<'a, 'h, A: Arena, B: BarrierPair> {
-    heap: &'a Heap<'h, A, B>,
-    members: &'a List<MemberLink>,
-    roots: &'a List<RootRecord>,
+/// What a piece of the marking came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    /// There is more to be scanned.
+    Spent,
+    /// What roots refer to was fixed, and is to be scanned.
+    RootsFixed,
+    /// All is marked that is reachable.
+    Last,
 }
 
-impl<A: Arena, B: BarrierPair> Marking<'_, '_, A, B> {
+/// What a step does, piece by piece.
+struct Work<'a, 'h, A: Arena, B: BarrierPair> {
+    heap: &'a Heap<'h, A, B>,
+    at: AtStop<'a>,
+    /// In this step.
+    were_roots_fixed: bool,
+    examined: usize,
+    /// A place that an exact reference leads to, and where no object is.
+    nowhere: Option<Addr>,
+}
+
+impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
     /// Marks until all is marked that is reachable, and then returns true, or until `pace` says that it is enough.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn mark(
-        &self,
-        own: &Own<'_, A>,
-        is_first: bool,
-        scan: &mut Scan<'_>,
-        pace: &mut impl Pace,
-    ) -> bool {
-        // SAFETY: the caller promises so.
-        self.members.for_each(|link| unsafe { link.member().flip() });
-        // SAFETY: the caller promises so, and the pools were just flipped.
-        self.members.for_each(|link| unsafe { link.member().begin_step(is_first) });
-        scan.begin_pass(Pass::Objects);
-        if is_first {
-            // SAFETY: the caller promises so.
-            unsafe { self.fix_roots(scan) };
-        }
-        let mut were_roots_fixed = is_first;
+    fn mark(&mut self, pace: &mut impl Pace) -> bool {
+        let flipped = self.begin();
         pace.begin_pieces();
         loop {
-            // SAFETY: the caller promises so.
-            let is_closed = unsafe { self.mark_piece(scan) };
-            if !is_closed {
-                if !pace.goes_on() {
-                    return false;
-                }
-            } else if !were_roots_fixed {
-                were_roots_fixed = true;
-                // SAFETY: the caller promises so.
-                unsafe { self.fix_roots(scan) };
-                pace.begin_pieces();
-            } else {
-                break;
+            match self.mark_piece(flipped) {
+                Piece::Last => return true,
+                Piece::RootsFixed => pace.begin_pieces(),
+                Piece::Spent if pace.goes_on() => {}
+                Piece::Spent => return false,
             }
         }
-        // SAFETY: the caller promises so. No object is grey, roots were fixed in this stop, and what was written was
-        // scanned again.
-        unsafe { self.end(own, scan) };
-        true
+    }
+
+    /// Begins a step, and a collection, if this is its first.
+    fn begin(&mut self) -> Flipped<'a> {
+        let heap = self.heap;
+        let (members, roots) = (heap.members().lock(), heap.roots().lock());
+        let mut progress = heap.progress().lock();
+        let is_first = progress.phase() == Phase::Idle;
+        if is_first {
+            heap.tell(Message::Began { number: heap.accounts().next_number(), cause: Cause::Step });
+            heap.accounts().begin_steps();
+            progress.go_on(Phase::Marking, Marked::default());
+        }
+        let flipped = flip_all(self.at, &members);
+        members.for_each(|link| link.member().begin_step(flipped, is_first));
+        if is_first {
+            let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
+            let mut scan = Scan::new(self.at, &own);
+            self.fix_roots(&roots, &mut scan);
+            self.account(&mut progress, Phase::Marking, &scan);
+        }
+        flipped
+    }
+
+    /// Scans grey objects and written cards: about a piece. If none is left, fixes what roots refer to, if this step has not
+    /// done so, or else ends the marking.
+    fn mark_piece(&mut self, flipped: Flipped<'_>) -> Piece {
+        let heap = self.heap;
+        let (members, roots) = (heap.members().lock(), heap.roots().lock());
+        let mut progress = heap.progress().lock();
+        let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
+        let mut scan = Scan::new(self.at, &own);
+        scan.begin_pass(Pass::Objects);
+        let is_closed = scan_piece(flipped, &members, &mut scan);
+        let piece = if !is_closed {
+            Piece::Spent
+        } else if !self.were_roots_fixed {
+            self.fix_roots(&roots, &mut scan);
+            Piece::RootsFixed
+        } else {
+            // SAFETY: each object that was there is condemned since the step began, none is grey, roots were fixed in this
+            // stop, and what was written was scanned again.
+            unsafe { end_marking(flipped, heap, &members, &roots, &own, &mut scan) };
+            Piece::Last
+        };
+        let phase = if piece == Piece::Last { Phase::Sweeping } else { Phase::Marking };
+        self.account(&mut progress, phase, &scan);
+        if piece == Piece::Last {
+            report_sweep(heap, &members);
+        }
+        piece
     }
 
     /// Fixes what roots refer to, and what waits to be finalized.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and its pools were flipped.
-    unsafe fn fix_roots(&self, scan: &mut Scan<'_>) {
+    fn fix_roots(&mut self, roots: &List<RootRecord>, scan: &mut Scan<'_>) {
         let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
-        // SAFETY: the caller promises so.
-        unsafe { fix_roots(self.heap, self.roots, scan) };
+        self.were_roots_fixed = true;
+        fix_roots(self.heap, roots, scan);
         mem::forget(is_half_done);
     }
 
-    /// Scans grey objects and written cards: about a piece. Returns whether none is left.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and its pools were flipped.
-    unsafe fn mark_piece(&self, scan: &mut Scan<'_>) -> bool {
-        let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
-        scan.allow(PIECE);
-        let mut is_any_written = true;
-        while is_any_written && !scan.is_spent() {
-            // SAFETY: the caller promises so.
-            unsafe { scan_grey(self.members, scan) };
-            is_any_written = false;
-            if scan.is_spent() {
-                break;
+    /// Notes what a scan has done.
+    fn account(&mut self, progress: &mut Progress, phase: Phase, scan: &Scan<'_>) {
+        progress.go_on(phase, Marked::by(scan));
+        self.examined += scan.examined();
+        self.nowhere = scan.nowhere().or(self.nowhere);
+    }
+
+    /// Sweeps what waits, until there is nothing, and then ends the collection and returns its report, or until `pace` says
+    /// that it is enough.
+    fn sweep(&mut self, pace: &mut impl Pace) -> Option<Collection> {
+        pace.begin_pieces();
+        loop {
+            {
+                let (members, _roots) = (self.heap.members().lock(), self.heap.roots().lock());
+                let mut progress = self.heap.progress().lock();
+                let mut scan = Scan::idle(self.at);
+                scan.allow(PIECE);
+                if let Some(tally) = sweep_aside(&members, &mut scan) {
+                    return Some(close_steps(self.heap, &mut progress, tally));
+                }
             }
-            // SAFETY: the caller promises so.
-            self.members.for_each(|link| is_any_written |= unsafe { link.member().scan_written(scan) });
+            if !pace.goes_on() {
+                return None;
+            }
         }
-        mem::forget(is_half_done);
-        !scan.is_spent()
-    }
-
-    /// Ends the marking: scans what was written without a note, and fixes what is not strong.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, its pools were flipped, and all was reached and scanned that roots and
-    ///   noted writes lead to.
-    unsafe fn end(&self, own: &Own<'_, A>, scan: &mut Scan<'_>) {
-        self.heap.forget_misplaced(Generation::LAST, own);
-        let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
-        scan.allow(usize::MAX);
-        // An earlier step may have passed some by.
-        scan.expect_pairs();
-        // SAFETY: the caller promises so.
-        self.members.for_each(|link| unsafe { link.member().scan_unnoted(scan) });
-        // SAFETY: the caller promises so.
-        unsafe { close(self.members, Generation::LAST, scan) };
-        // SAFETY: the caller promises so.
-        unsafe { settle(self.heap, self.members, self.roots, Generation::LAST, None, scan) };
-        // SAFETY: the caller promises so, and all that is kept was reached and scanned.
-        self.members.for_each(|link| unsafe { link.member().set_aside() });
-        mem::forget(is_half_done);
     }
 }
 
-/// Sweeps what waits, until there is nothing, and then returns what was found, or until `pace` says that it is enough.
+/// Scans grey objects and written cards: about a piece. Returns whether none is left.
+fn scan_piece(flipped: Flipped<'_>, members: &List<MemberLink>, scan: &mut Scan<'_>) -> bool {
+    let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
+    scan.allow(PIECE);
+    let mut is_any_written = true;
+    while is_any_written && !scan.is_spent() {
+        scan_grey(flipped, members, scan);
+        is_any_written = false;
+        if scan.is_spent() {
+            break;
+        }
+        members.for_each(|link| is_any_written |= link.member().scan_written(flipped, scan));
+    }
+    mem::forget(is_half_done);
+    !scan.is_spent()
+}
+
+/// Ends the marking: scans what was written without a note, and fixes what is not strong.
 ///
 /// # Safety
-/// - The heap of these pools is stopped by the caller.
-unsafe fn sweep(members: &List<MemberLink>, scan: &mut Scan<'_>, pace: &mut impl Pace) -> Option<Tally> {
-    pace.begin_pieces();
-    loop {
-        scan.allow(PIECE);
-        // SAFETY: the caller promises so.
-        let found = unsafe { sweep_aside(members, scan) };
-        if found.is_some() || !pace.goes_on() {
-            return found;
-        }
-    }
+/// - All objects of these pools are condemned, and all was reached and scanned that roots and noted writes lead to.
+unsafe fn end_marking<A: Arena, B: BarrierPair>(
+    flipped: Flipped<'_>,
+    heap: &Heap<'_, A, B>,
+    members: &List<MemberLink>,
+    roots: &List<RootRecord>,
+    own: &Own<'_, A>,
+    scan: &mut Scan<'_>,
+) {
+    heap.forget_misplaced(Generation::LAST, own);
+    let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
+    scan.allow(usize::MAX);
+    // An earlier piece may have passed some by.
+    scan.expect_pairs();
+    members.for_each(|link| link.member().scan_unnoted(flipped, scan));
+    // SAFETY: all objects are condemned (`# Safety`).
+    unsafe { close(flipped, members, Generation::LAST, scan) };
+    // SAFETY: all objects are condemned, and all was reached and scanned that roots lead to (`# Safety`).
+    unsafe { settle(flipped, heap, members, roots, Generation::LAST, None, scan) };
+    // SAFETY: all that is kept was reached and scanned.
+    members.for_each(|link| unsafe { link.member().set_aside(flipped.at_stop()) });
+    mem::forget(is_half_done);
 }

@@ -8,6 +8,7 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Block, Error, Result};
 
 use crate::frozen::fault::FrozenFault;
+use crate::references::at_stop::AtStop;
 use crate::references::format::Format;
 use crate::references::frozen_table::FrozenRecord;
 use crate::references::own::Own;
@@ -174,8 +175,10 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
             };
             // SAFETY: the object is in the memory, which the caller of `register_frozen` promised to be valid.
             let block = unsafe { Block::new(base, size) };
+            // SAFETY: the format passes references to the scan, and neither is of a heap.
+            let no_stop = unsafe { AtStop::new() };
             // SAFETY: this is a whole object of the format, which does not change.
-            unsafe { format.scan(block, &mut Scan::show(&mut show)) };
+            unsafe { format.scan(block, &mut Scan::show(no_stop, &mut show)) };
             if let Some(fault) = fault {
                 return Err(fault);
             }

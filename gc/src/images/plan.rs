@@ -12,6 +12,7 @@ use tripoint_core::{Addr, Align, Arena, BarrierPair, RankSet};
 use crate::collect::flip::know_objects;
 use crate::images::error::WriteImageError;
 use crate::images::header::{IMAGE_ALIGN, ImageHeader};
+use crate::references::at_stop::Flipped;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
 use crate::references::object::Object;
@@ -50,6 +51,7 @@ impl Default for ImageEntry {
 #[derive(Debug)]
 pub struct ImagePlan<'a, 'h, A: Arena, B: BarrierPair> {
     stopped: &'a Stopped<'a, 'h, A, B>,
+    flipped: Flipped<'a>,
     /// Sorted by address.
     entries: &'a [ImageEntry],
     /// What to begin with.
@@ -74,10 +76,8 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
         options: ImageOptions,
     ) -> Result<ImagePlan<'a, 'h, A, B>, WriteImageError> {
         let members = self.heap().members().lock();
-        // SAFETY: `self` says that the heap is stopped.
-        unsafe { know_objects(self.heap(), &members) };
-        // SAFETY: the heap is stopped, and its pools were flipped.
-        let count = unsafe { self.meet_all(&members, roots, table) }?;
+        let flipped = know_objects(self.at_stop(), self.heap(), &members);
+        let count = meet_all(flipped, &Own::new(self.heap().arena(), &members), &members, roots, table)?;
         let entries = table.get_mut(..count).unwrap_or_default();
         entries.sort_unstable_by_key(|entry| entry.base.addr());
         let mut objects_size = 0_usize;
@@ -93,71 +93,73 @@ impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
         if !base.is_multiple_of(IMAGE_ALIGN) || base == 0 || end.is_none() {
             return Err(WriteImageError::Base);
         }
-        Ok(ImagePlan { stopped: self, entries, roots, header })
+        Ok(ImagePlan { stopped: self, flipped, entries, roots, header })
     }
+}
 
-    /// Enters all objects that `roots` lead to into the table. Returns how many there are.
-    ///
-    /// # Safety
-    /// - The pools of the heap are flipped.
-    unsafe fn meet_all(
-        &self,
-        members: &List<MemberLink>,
-        roots: &[*const u8],
-        table: &mut [ImageEntry],
-    ) -> Result<usize, WriteImageError> {
-        let own = Own::new(self.heap().arena(), members);
-        // Also if a format panics: a mark that stays would keep an object from being scanned.
-        let _forget = Defer::new(|| {
-            // SAFETY: the heap is stopped, and no collection begins before the caller returns, which has the lock.
-            members.for_each(|link| unsafe { link.member().forget_seen() });
-        });
-        let (mut met, mut is_full) = (0, false);
-        let mut meet = |table: &mut [ImageEntry], met: &mut usize, shown: &Shown<'_>| {
-            let Some((link, segment, base)) = own.referent(shown) else { return false };
-            if segment.see(base) {
-                // SAFETY: the segment is of that pool, and an object begins there.
-                let block = unsafe { link.member().object(segment, base) }.block;
-                match table.get_mut(*met) {
-                    Some(entry) => {
-                        *entry = ImageEntry { base: block.base().as_ptr(), size: block.size(), offset: 0 };
-                        *met += 1;
-                    }
-                    None => is_full = true,
+/// Enters all objects that `roots` lead to into the table. Returns how many there are.
+fn meet_all<A: Arena>(
+    flipped: Flipped<'_>,
+    own: &Own<'_, A>,
+    members: &List<MemberLink>,
+    roots: &[*const u8],
+    table: &mut [ImageEntry],
+) -> Result<usize, WriteImageError> {
+    // Also if a format panics: a mark that stays would keep an object from being scanned.
+    let _forget = Defer::new(|| {
+        // SAFETY: no collection begins before the caller returns, which has locked the pools.
+        members.for_each(|link| unsafe { link.member().forget_seen(flipped.at_stop()) });
+    });
+    let (mut met, mut is_full) = (0, false);
+    let mut meet = |table: &mut [ImageEntry], met: &mut usize, shown: &Shown<'_>| {
+        let Some((link, segment, base)) = own.referent(shown) else { return false };
+        if segment.see(base) {
+            // SAFETY: the segment is of that pool, and an object begins there.
+            let block = unsafe { link.member().object(segment, base) }.block;
+            match table.get_mut(*met) {
+                Some(entry) => {
+                    *entry = ImageEntry { base: block.base().as_ptr(), size: block.size(), offset: 0 };
+                    *met += 1;
                 }
-            }
-            true
-        };
-        for &root in roots {
-            let mut reference = root.cast_mut();
-            if !meet(table, &mut met, &Shown::Exact(&mut reference)) {
-                return Err(WriteImageError::NoObject(Addr::of(root)));
+                None => is_full = true,
             }
         }
-        let mut next = 0;
-        while next < met {
-            let base = Addr::of(table[next].base);
-            let mut show = |shown: Shown<'_>| {
-                meet(table, &mut met, &shown);
-            };
-            // SAFETY: the heap is stopped, its pools are flipped, and an object begins there.
-            unsafe { scan_at(&own, base, &mut show) };
-            next += 1;
+        true
+    };
+    for &root in roots {
+        let mut reference = root.cast_mut();
+        if !meet(table, &mut met, &Shown::Exact(&mut reference)) {
+            return Err(WriteImageError::NoObject(Addr::of(root)));
         }
-        if is_full { Err(WriteImageError::Full) } else { Ok(met) }
     }
+    let mut next = 0;
+    while next < met {
+        let base = Addr::of(table[next].base);
+        let mut show = |shown: Shown<'_>| {
+            meet(table, &mut met, &shown);
+        };
+        // SAFETY: an object begins there.
+        unsafe { scan_at(flipped, own, base, &mut show) };
+        next += 1;
+    }
+    if is_full { Err(WriteImageError::Full) } else { Ok(met) }
 }
 
 /// Passes the references of the object that begins at `base` to `show`. Returns the object.
 ///
 /// # Safety
-/// - The heap is stopped, its pools are flipped, and an object of it begins there.
-unsafe fn scan_at<A: Arena>(own: &Own<'_, A>, base: Addr, show: &mut dyn FnMut(Shown<'_>)) -> Option<Object> {
+/// - An object of the heap begins there.
+unsafe fn scan_at<A: Arena>(
+    flipped: Flipped<'_>,
+    own: &Own<'_, A>,
+    base: Addr,
+    show: &mut dyn FnMut(Shown<'_>),
+) -> Option<Object> {
     let (link, segment) = own.find(base)?;
     // SAFETY: the caller promises that an object begins there, in the segment that was found.
     let object = unsafe { link.member().object(segment, base) };
-    // SAFETY: the heap is stopped (the caller's promise), and the object is of this pool.
-    unsafe { link.member().scan_object(object, &mut Scan::show(show)) };
+    // SAFETY: the object is of this pool.
+    unsafe { link.member().scan_object(object, &mut Scan::show(flipped.at_stop(), show)) };
     Some(object)
 }
 
@@ -196,7 +198,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
     ///
     /// # Safety
     /// - All bytes of the objects were written since they were reserved, those between their fields included.
-    /// - Since the plan was made nothing was collected, and no pool of the heap was dropped.
+    /// - Since the plan was made no pool of the heap was dropped. (Nothing was collected: the plan borrows the stop.)
     pub unsafe fn write_to(&self, out: &mut [u8]) -> Result<usize, WriteImageError> {
         if out.len() != self.size() {
             return Err(WriteImageError::Size { needed: self.size() });
@@ -216,7 +218,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
             // promise).
             let bytes = unsafe { core::slice::from_raw_parts(entry.base, entry.size) };
             out[self.header.objects().start + entry.offset..][..entry.size].copy_from_slice(bytes);
-            // SAFETY: this is an object of the heap, whose pools were flipped when the plan was made.
+            // SAFETY: this is an object of the heap, which was there when the plan was made. Nothing was collected since.
             references += unsafe { self.write_references(&own, entry, out) }?;
         }
         ImageHeader { index_sum: self.header.sum_index(out), ..self.header }.write_header(out);
@@ -226,7 +228,7 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
     /// Writes the references of an object as they are in the image, and the bits of their places.
     ///
     /// # Safety
-    /// - The object is there, and the pools of the heap are flipped.
+    /// - The object is there.
     unsafe fn write_references(
         &self,
         own: &Own<'_, A>,
@@ -252,8 +254,8 @@ impl<A: Arena, B: BarrierPair> ImagePlan<'_, '_, A, B> {
                 None => {}
             }
         };
-        // SAFETY: the caller promises that the object is there, and that the pools are flipped.
-        unsafe { scan_at(own, object, &mut show) };
+        // SAFETY: the caller promises that the object is there.
+        unsafe { scan_at(self.flipped, own, object, &mut show) };
         outcome.map(|()| count)
     }
 

@@ -10,9 +10,14 @@ pub(crate) trait Linked: Sized {
 }
 
 /// A list of pointers, newest first. It is used by one thread at a time.
+///
+/// A walk may go from item to item, while others are put on the list and taken off it in between: the list knows where it
+/// is. There is one such walk at a time.
 #[derive(Debug)]
 pub(crate) struct List<T> {
     first: Cell<Option<NonNull<T>>>,
+    /// The item that the walk is at; `None` if it is over.
+    at: Cell<Option<NonNull<T>>>,
 }
 
 // SAFETY: the list is a pointer; what it leads to may be reached from another thread, because it
@@ -21,7 +26,7 @@ unsafe impl<T: Send> Send for List<T> {}
 
 impl<T: Linked> List<T> {
     pub(crate) const fn new() -> Self {
-        Self { first: Cell::new(None) }
+        Self { first: Cell::new(None), at: Cell::new(None) }
     }
 
     /// Puts `item` on the list.
@@ -36,13 +41,15 @@ impl<T: Linked> List<T> {
     /// Takes the newest item off the list.
     pub(crate) fn pop(&self) -> Option<NonNull<T>> {
         let item = self.first.get()?;
-        // SAFETY: items are valid while they are in the list (`push`).
-        self.first.set(unsafe { item.as_ref() }.next().take());
+        self.remove(item);
         Some(item)
     }
 
-    /// Takes `item` off the list.
+    /// Takes `item` off the list. A walk that is at it goes on to the next.
     pub(crate) fn remove(&self, item: NonNull<T>) {
+        if self.at.get() == Some(item) {
+            self.go_on();
+        }
         let mut link = &self.first;
         while let Some(found) = link.get() {
             // SAFETY: items are valid while they are in the list (`push`).
@@ -53,6 +60,22 @@ impl<T: Linked> List<T> {
             }
             link = next;
         }
+    }
+
+    /// Begins a walk, which is at the newest item.
+    pub(crate) fn begin_walk(&self) {
+        self.at.set(self.first.get());
+    }
+
+    /// The item that the walk is at. It must not be removed while it is borrowed.
+    pub(crate) fn at(&self) -> Option<&T> {
+        // SAFETY: items are valid while they are in the list (`push`), and the walk is at none that was removed.
+        self.at.get().map(|item| unsafe { item.as_ref() })
+    }
+
+    /// The walk goes on to the next item. Those that were put on the list since it began are not walked.
+    pub(crate) fn go_on(&self) {
+        self.at.set(self.at().and_then(|item| item.next().get()));
     }
 
     /// Shows every item to `visit`.
@@ -117,5 +140,32 @@ mod tests {
         assert_eq!(shown(), [1]);
         list.remove(NonNull::from(&items[0]));
         assert_eq!(shown(), [0; 0]);
+    }
+
+    /// What is removed in front of the walk, where it is, and behind.
+    #[test]
+    fn a_walk_knows_where_it_is_while_the_list_changes() {
+        let items = [0, 1, 2, 3, 4, 5].map(|number| Item(number, Cell::new(None)));
+        let (list, item) = (List::new(), |index: usize| NonNull::from(&items[index]));
+        let at = || list.at().map(|item: &Item| item.0);
+        // SAFETY: the array outlives the list's use, and each is pushed once.
+        (0..5).for_each(|index| unsafe { list.push(item(index)) });
+        list.begin_walk();
+        list.go_on();
+        list.go_on();
+        // SAFETY: the array outlives the list's use, and each is pushed once.
+        unsafe { list.push(item(5)) };
+        list.remove(item(4));
+        assert_eq!(at(), Some(2));
+        list.remove(item(2));
+        assert_eq!(at(), Some(1));
+        list.remove(item(0));
+        list.go_on();
+        assert_eq!(at(), None);
+        list.go_on();
+        list.begin_walk();
+        assert_eq!(at(), Some(5));
+        assert_eq!([list.pop(), list.pop()], [5, 3].map(|index| Some(item(index))));
+        assert_eq!(at(), Some(1));
     }
 }

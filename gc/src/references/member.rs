@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, PoolId, WriteWatch};
 
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::generation::{GENERATIONS, Generation};
 use crate::references::list::Linked;
 use crate::references::object::Object;
@@ -54,50 +55,43 @@ pub(crate) trait Member: Sync {
 
     /// Flips the points that are still attached, and notes the objects in their buffers. Collections and walks begin
     /// with it.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn flip(&self);
+    fn flip(&self, at: AtStop<'_>);
 
     /// Records all objects that were noted, and not recorded so far: all objects are known then.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
-    unsafe fn know_objects(&self);
+    /// - No collection has begun.
+    unsafe fn know_objects(&self, flipped: Flipped<'_>);
 
     /// Does so for a segment whose objects are to move. Otherwise each place of those that were not recorded counts as an
     /// object.
     ///
     /// # Safety
-    /// - `segment` is of this pool, and the heap is stopped by the caller, for a collection that has condemned it and
-    ///   has moved no object so far.
+    /// - `segment` is of this pool and its objects move, and none has moved so far.
     unsafe fn know_objects_of(&self, segment: SegmentPtr);
 
     /// Condemns the generations up to `oldest`: what is not reached from now on is freed by [`Member::sweep`]. If the
     /// class moves objects, those that exact references lead to move when these are fixed, unless an ambiguous one was
     /// fixed before.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and all its pools were flipped.
-    unsafe fn condemn(&self, oldest: Generation);
+    fn condemn(&self, flipped: Flipped<'_>, oldest: Generation);
 
     /// Where the copy is of the object that began at `object`, a place in a segment whose objects move, and of which
     /// generation: copies it now, unless this collection has done so before. `None` if the object stays, or if no object
     /// is there.
     ///
     /// # Safety
-    /// - `segment` is of this pool and its objects move, and the heap is stopped by the caller.
+    /// - `segment` is of this pool and its objects move: a collection has condemned it.
     /// - `object` is a place in it.
     unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<(NonNull<u8>, Generation)>;
 
-    /// The bytes of objects that this collection has copied so far. The heap is stopped by the caller.
+    /// The bytes of objects that this collection has copied so far.
     fn copied(&self) -> usize;
 
     /// Scans the objects of generations above `oldest` that may refer to condemned ones. Returns how many cards were
     /// looked at.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the generations up to `oldest` of all its pools were condemned.
+    /// - The generations up to `oldest` of all pools of the heap were condemned.
     unsafe fn scan_older(&self, oldest: Generation, scan: &mut Scan<'_>) -> usize;
 
     /// Whether the platform has to be asked which of the pool's objects were written, because mutators do not say so.
@@ -105,93 +99,90 @@ pub(crate) trait Member: Sync {
 
     /// Has the platform say which objects of generations above `oldest` were written, if that is needed, and notes it on
     /// their cards. Returns who said so.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn note_watched(&self, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes;
+    fn note_watched(&self, at: AtStop<'_>, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes;
 
     /// Whether its format may write to dependent objects when weak references are fixed.
     fn has_dependents(&self) -> bool;
 
     /// Leaves out what this collection has written so far from what the platform says next time: it is on the cards.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn forget_watched(&self, watch: &dyn WriteWatch);
+    fn forget_watched(&self, at: AtStop<'_>, watch: &dyn WriteWatch);
 
     /// Scans the grey objects of the pool and the copies, until there are none or the scan is
     /// [spent](Scan::is_spent). Returns whether there were any.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and all its pools were flipped.
-    unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool;
+    fn scan(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>) -> bool;
 
     /// If the objects may have weak pairs: scans those once more that were reached, and those above `oldest` that may
     /// refer to condemned ones.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all its pools were flipped. No object is grey.
+    /// - The generations up to `oldest` of all pools of the heap were condemned, and no object is grey.
     unsafe fn scan_pairs(&self, oldest: Generation, scan: &mut Scan<'_>);
 
     /// A step of a collection in steps begins, perhaps the first: from here on references mark objects where they are.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    unsafe fn begin_step(&self, is_first: bool);
+    fn begin_step(&self, flipped: Flipped<'_>, is_first: bool);
 
     /// If writes are noted: scans the reached objects again that were written since they were scanned, until there are
     /// none or the scan is [spent](Scan::is_spent). Returns whether there were any.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    unsafe fn scan_written(&self, scan: &mut Scan<'_>) -> bool;
+    fn scan_written(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>) -> bool;
 
     /// If writes are not noted: scans all reached objects again.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    unsafe fn scan_unnoted(&self, scan: &mut Scan<'_>);
+    fn scan_unnoted(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>);
 
     /// Gives up a marking in steps: all objects are white.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn forget_marks(&self);
+    fn forget_marks(&self, at: AtStop<'_>);
 
     /// The marking in steps is over: what was not reached waits to be swept.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
-    unsafe fn set_aside(&self);
+    /// - All that is reachable was reached and scanned.
+    unsafe fn set_aside(&self, at: AtStop<'_>);
 
     /// Sweeps what waits, until there is nothing or the scan is [spent](Scan::is_spent). Returns what all of the sweep has
     /// found when there is nothing.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    unsafe fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally>;
+    fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally>;
 
     /// If the objects have weak references: scans those that were reached, and those above `oldest` that may refer to
     /// condemned ones.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    /// - The generations up to `oldest` of all pools of the heap were condemned, and all that is reachable was reached and
+    ///   scanned.
     unsafe fn scan_weak(&self, oldest: Generation, scan: &mut Scan<'_>);
 
     /// Frees the objects of generations up to `oldest` that were not reached. Under stress, overwrites their memory.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
-    unsafe fn sweep(&self, oldest: Generation, is_stressed: bool) -> Tally;
+    /// - The generations up to `oldest` of all pools of the heap were condemned, and all that is reachable was reached and
+    ///   scanned.
+    unsafe fn sweep(&self, at: AtStop<'_>, oldest: Generation, is_stressed: bool) -> Tally;
 
-    /// Passes all objects to `visit`, with the pool locked.
+    /// Passes the objects from an address on to `visit`, in order of addresses, with the pool locked, until it returns
+    /// false.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, the pool is flipped, and no collection has begun.
-    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object));
+    /// - No collection has begun.
+    unsafe fn for_each_object_from(
+        &self,
+        flipped: Flipped<'_>,
+        from: Addr,
+        visit: &mut dyn FnMut(Object) -> bool,
+    );
 
-    /// Passes its segments to `visit`, in order of addresses. The heap is stopped by the caller, and the pool is flipped.
-    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse));
+    /// Passes all objects to `visit`, in order of addresses, with the pool locked.
+    ///
+    /// # Safety
+    /// - No collection has begun.
+    unsafe fn for_each_object(&self, flipped: Flipped<'_>, visit: &mut dyn FnMut(Object)) {
+        let mut visit_each = |object| {
+            visit(object);
+            true
+        };
+        // SAFETY: no collection has begun, as the caller promises.
+        unsafe { self.for_each_object_from(flipped, Addr::ZERO, &mut visit_each) };
+    }
+
+    /// How the first segment that ends above `from` is used.
+    fn segment_use_from(&self, flipped: Flipped<'_>, from: Addr) -> Option<SegmentUse>;
 
     /// Whether its objects may be written to an image.
     fn is_for_images(&self) -> bool;
@@ -205,26 +196,26 @@ pub(crate) trait Member: Sync {
     /// Passes the references of an object to `scan`: none of a leaf.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the object is of this pool.
+    /// - The object is of this pool.
     unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>);
 
     /// Passes all references of an object to `scan`, weak ones too.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the object is of this pool.
+    /// - The object is of this pool.
     unsafe fn scan_all(&self, object: Object, scan: &mut Scan<'_>);
 
     /// The [dependent object](crate::Format::dependent) of an object, or null.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the object is of this pool.
-    unsafe fn dependent(&self, object: Object) -> *mut u8;
+    /// - The object is of this pool.
+    unsafe fn dependent(&self, at: AtStop<'_>, object: Object) -> *mut u8;
 
     /// Forgets which objects a walk has seen ([`SegmentPtr::see`]).
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and no collection has begun.
-    unsafe fn forget_seen(&self);
+    /// - No collection has begun.
+    unsafe fn forget_seen(&self, at: AtStop<'_>);
 }
 
 /// A pool's place in the list of its heap.

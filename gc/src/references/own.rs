@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, Arena};
 
+use crate::references::at_stop::Flipped;
 use crate::references::generation::Generation;
 use crate::references::keep::{Kept, Segments};
 use crate::references::list::List;
@@ -49,15 +50,13 @@ impl<'a, A: Arena> Own<'a, A> {
         let base = match shown {
             Shown::Exact(_) => segment.object_of(shown.addr()),
             Shown::Ambiguous(_) => segment.object_around(shown.addr()),
+            Shown::Nothing => None,
         }?;
         Some((link, segment, base))
     }
 
     /// The object that `addr` lies in.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and its pools are flipped.
-    pub(crate) unsafe fn object_at(&self, addr: Addr) -> Option<Object> {
+    pub(crate) fn object_at(&self, _flipped: Flipped<'_>, addr: Addr) -> Option<Object> {
         let (link, segment, base) = self.referent(&Shown::Ambiguous(addr.get()))?;
         // SAFETY: the segment is of that pool, and an object begins there.
         let object = unsafe { link.member().object(segment, base) };
@@ -83,8 +82,7 @@ impl<A: Arena> Segments for Own<'_, A> {
             return Kept::Nowhere;
         }
         if fate == Fate::Moves {
-            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. An
-            // object may begin at that place.
+            // SAFETY: the segment is of that pool and its objects move. An object may begin at that place.
             if let Some((copy, generation)) = unsafe { link.member().copy_of(segment, object) } {
                 // SAFETY: the object begins with its header, which has this size.
                 return Kept::At(unsafe { copy.add(header) }, generation);
@@ -101,8 +99,7 @@ impl<A: Arena> Segments for Own<'_, A> {
         let (link, segment) = self.find(addr)?;
         let (description, fate) = (segment.get(), segment.get().fate());
         if fate == Fate::Moves && !may_have_moved {
-            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. No
-            // object has moved.
+            // SAFETY: the segment is of that pool and its objects move, and none has moved.
             unsafe { link.member().know_objects_of(segment) };
         }
         let is_known = fate != Fate::Moves || description.unrecorded().is_empty();
@@ -123,8 +120,7 @@ impl<A: Arena> Segments for Own<'_, A> {
     fn is_object(&self, addr: Addr) -> bool {
         let Some((link, segment)) = self.find(addr) else { return false };
         if segment.get().fate() == Fate::Moves {
-            // SAFETY: the segment is of that pool, which has condemned it, so the heap is stopped for a collection. This
-            // is asked before it moves objects.
+            // SAFETY: the segment is of that pool and its objects move. This is asked before one has moved.
             unsafe { link.member().know_objects_of(segment) };
         }
         segment.object_of(addr).is_some()

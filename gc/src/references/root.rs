@@ -66,7 +66,12 @@ impl Linked for RootRecord {
 }
 
 impl RootRecord {
-    pub(crate) const fn new(place: Place) -> Self {
+    /// A record that is in no list.
+    ///
+    /// # Safety
+    /// - As long as it is in the list of a heap, what is at the place is as the function of [`Heap`](crate::Heap) demands
+    ///   that registers roots of this kind.
+    pub(crate) const unsafe fn new(place: Place) -> Self {
         Self { next: Cell::new(None), place }
     }
 
@@ -85,19 +90,16 @@ impl RootRecord {
     }
 
     /// Passes its references to `scan`.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and the promises of the root's registration hold.
-    pub(crate) unsafe fn scan(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan(&self, scan: &mut Scan<'_>) {
         match self.place {
-            // SAFETY: the caller that registered the root promised that `count` references are there, and may be
+            // SAFETY: the one that made the record promised that `count` references are there, and may be
             // read and written while the heap is stopped.
             Place::Table { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
             // It keeps nothing.
             Place::Weak { .. } | Place::WeakFunction { .. } | Place::ShortFunction { .. } => {}
             Place::Ambiguous { base, count } => {
                 for index in 0..count {
-                    // SAFETY: the caller that registered the root promised that `count` words are there, and
+                    // SAFETY: the one that made the record promised that `count` words are there, and
                     // may be read while the heap is stopped.
                     scan.fix_ambiguous(unsafe { base.add(index).read() });
                 }
@@ -106,10 +108,11 @@ impl RootRecord {
                 // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only
                 // ever borrowed shared.
                 let stack = unsafe { stack.as_ref() };
-                // SAFETY: the heap is stopped, and the promises of the root's registration hold.
-                unsafe { stack.for_each_word(|word| scan.fix_ambiguous(word)) };
+                let at = scan.at_stop();
+                // SAFETY: the one that made the record promised what is demanded of stacks that are roots.
+                unsafe { stack.for_each_word(at, |word| scan.fix_ambiguous(word)) };
             }
-            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // SAFETY: the one that made the record promised that it may be called with this data
             // while the heap is stopped.
             Place::Function { scan: function, data } => unsafe { function(data, scan) },
             // SAFETY: pairs are valid as long as their root is registered, and only ever borrowed shared.
@@ -118,15 +121,12 @@ impl RootRecord {
     }
 
     /// Passes its weak references to `scan`, when all that is kept was reached.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and the promises of the root's registration hold.
-    pub(crate) unsafe fn scan_weak(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_weak(&self, scan: &mut Scan<'_>) {
         match self.place {
-            // SAFETY: the caller that registered the root promised that `count` references are there, and may be
+            // SAFETY: the one that made the record promised that `count` references are there, and may be
             // read and written while the heap is stopped.
             Place::Weak { base, count, tag } => unsafe { scan_table(base, count, tag, scan) },
-            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // SAFETY: the one that made the record promised that it may be called with this data
             // while the heap is stopped.
             Place::WeakFunction { scan: function, data } => unsafe { function(data, scan) },
             Place::Table { .. }
@@ -139,12 +139,9 @@ impl RootRecord {
     }
 
     /// Passes its weak references to `scan` that end before finalization, when all that roots lead to was reached.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and the promises of the root's registration hold.
-    pub(crate) unsafe fn scan_short(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_short(&self, scan: &mut Scan<'_>) {
         if let Place::ShortFunction { scan: function, data } = self.place {
-            // SAFETY: the caller that registered the root promised that it may be called with this data
+            // SAFETY: the one that made the record promised that it may be called with this data
             // while the heap is stopped.
             unsafe { function(data, scan) };
         }

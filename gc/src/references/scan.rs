@@ -6,6 +6,7 @@ use core::fmt;
 use tripoint_core::{Addr, AddrRange};
 
 use crate::references::approach::Approach;
+use crate::references::at_stop::AtStop;
 use crate::references::card::CLEAN;
 use crate::references::generation::Generation;
 use crate::references::keep::{Kept, Segments};
@@ -18,6 +19,8 @@ pub(crate) enum Shown<'r> {
     Exact(&'r mut *mut u8),
     /// A word that may be one.
     Ambiguous(usize),
+    /// A place for one, which has none at present.
+    Nothing,
 }
 
 impl Shown<'_> {
@@ -26,6 +29,7 @@ impl Shown<'_> {
         match self {
             Self::Exact(reference) => Addr::of(**reference),
             Self::Ambiguous(word) => Addr::new(*word),
+            Self::Nothing => Addr::ZERO,
         }
     }
 }
@@ -72,6 +76,7 @@ enum Extent {
 /// reference of the objects or roots that they scan.
 pub struct Scan<'s> {
     purpose: Purpose<'s>,
+    at: AtStop<'s>,
     /// The addresses of what may be kept.
     range: AddrRange,
     references: usize,
@@ -94,8 +99,8 @@ pub struct Scan<'s> {
 
 impl<'s> Scan<'s> {
     /// A scan that keeps what is referred to, beginning with [`Pass::AmbiguousRoots`].
-    pub(crate) fn new(segments: &'s dyn Segments) -> Self {
-        Self { range: segments.addresses(), ..Self::begin(Purpose::Keep(segments, Pass::AmbiguousRoots)) }
+    pub(crate) fn new(at: AtStop<'s>, segments: &'s dyn Segments) -> Self {
+        Self { range: segments.addresses(), ..Self::begin(at, Purpose::Keep(segments, Pass::AmbiguousRoots)) }
     }
 
     /// This scan, for a collection of the generations up to `oldest`.
@@ -109,8 +114,8 @@ impl<'s> Scan<'s> {
     }
 
     /// A scan that is passed no references: it only counts work.
-    pub(crate) fn idle() -> Scan<'static> {
-        Scan::begin(Purpose::Nothing)
+    pub(crate) fn idle(at: AtStop<'s>) -> Self {
+        Self::begin(at, Purpose::Nothing)
     }
 
     /// Goes on with another pass.
@@ -121,13 +126,18 @@ impl<'s> Scan<'s> {
     }
 
     /// A scan that passes references to `show`, except weak ones.
-    pub(crate) fn show(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self::begin(Purpose::Show(show, Extent::Strong))
+    pub(crate) fn show(at: AtStop<'s>, show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
+        Self::begin(at, Purpose::Show(show, Extent::Strong))
     }
 
     /// A scan that passes all references to `show`, which may change exact ones.
-    pub(crate) fn show_all(show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
-        Self::begin(Purpose::Show(show, Extent::All))
+    pub(crate) fn show_all(at: AtStop<'s>, show: &'s mut dyn FnMut(Shown<'_>)) -> Self {
+        Self::begin(at, Purpose::Show(show, Extent::All))
+    }
+
+    /// Says that the heap is stopped whose references are passed.
+    pub(crate) const fn at_stop(&self) -> AtStop<'s> {
+        self.at
     }
 
     /// Has what this scan will soon read loaded ahead of it: nothing, if it keeps no objects.
@@ -138,9 +148,10 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn begin(purpose: Purpose<'s>) -> Self {
+    fn begin(at: AtStop<'s>, purpose: Purpose<'s>) -> Self {
         Self {
             purpose,
+            at,
             range: AddrRange::default(),
             references: 0,
             examined: 0,
@@ -279,6 +290,19 @@ impl<'s> Scan<'s> {
         let generation = self.fix_one(reference);
         self.roots += usize::from(generation.is_some());
         generation
+    }
+
+    /// Passes by a place of a typed root that has no reference at present. It is shown, so that a walk that is called again
+    /// finds where it was, although roots were dropped meanwhile.
+    pub(crate) fn pass_by(&mut self) {
+        if let Purpose::Show(show, _) = &mut self.purpose {
+            show(Shown::Nothing);
+        }
+    }
+
+    /// Whether this scan keeps what is referred to.
+    pub(crate) const fn keeps(&self) -> bool {
+        matches!(self.purpose, Purpose::Keep(..))
     }
 
     /// How many typed roots were fixed.

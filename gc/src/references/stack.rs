@@ -16,6 +16,7 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::{AtomicPtr, Defer, Ordering};
 use tripoint_core::{Error, Result, aver};
 
+use crate::references::at_stop::AtStop;
 use crate::references::spill::{Registers, spill};
 
 const NO_REGISTERS: Error = Error::Parameter(
@@ -83,8 +84,8 @@ impl Stack {
     /// it is the caller (design/gc.md `.stack.own`).
     ///
     /// # Safety
-    /// - The heap is stopped, and the promises of the root's registration hold.
-    pub(crate) unsafe fn for_each_word(&self, mut visit: impl FnMut(usize)) {
+    /// - It is a root as [`Heap::root_stack`](crate::Heap::root_stack) demands.
+    pub(crate) unsafe fn for_each_word(&self, _at: AtStop<'_>, mut visit: impl FnMut(usize)) {
         self.spill_during(|| {
             let cold_end = self.cold_end.load(Ordering::Acquire);
             let mut word = self.hot_end.load(Ordering::Acquire);

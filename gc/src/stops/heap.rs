@@ -3,10 +3,11 @@
 use core::alloc::Layout;
 use core::fmt;
 use core::mem;
+use core::num::NonZeroUsize;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use tripoint_core::internal::{AtomicBool, AtomicU32, Defer, Ordering, Registry, RegistryNode};
+use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Defer, Ordering, Registry, RegistryNode};
 use tripoint_core::{
     Addr, Arena, BarrierPair, Counter, Event, Lock, Parking, Result, StepTime, SymmetricFence,
 };
@@ -28,6 +29,7 @@ use crate::stops::attendance::{Attendance, Waiting};
 use crate::stops::postponed::{Late, Postponed};
 use crate::stops::record::Record;
 use crate::stops::stop_word::StopWord;
+use crate::stops::this_thread::this_thread;
 
 /// Options for a heap.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +110,8 @@ impl HeapCounts {
 /// descriptor memory of the arena: one record for each mutator that there was at the same time, and one for each root.
 pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     word: StopWord,
+    /// Which thread stops it, or began to; zero if none does, or that is not known.
+    stopped_by: AtomicUsize,
     records: Registry,
     last_number: AtomicU32,
     counts: HeapCounts,
@@ -139,6 +143,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (mailbox, expects_messages) = (Lock::new(Mailbox::new()), AtomicBool::new(false));
         Ok(Self {
             word,
+            stopped_by: AtomicUsize::new(0),
             records,
             last_number,
             counts,
@@ -305,6 +310,9 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     pub(crate) fn try_stop(&self, patience: Duration, mut trip: impl FnMut()) -> Result<(), Postponed> {
         let mut patience = patience;
         while !self.word.want() {
+            if self.is_stopped_here() {
+                return Err(Postponed::Busy);
+            }
             let Some(turn) = self.word.turn() else { continue };
             match self.word.wait_for_end(turn, self.parking(), patience) {
                 Some(left) => patience = left,
@@ -313,6 +321,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         }
         // Unless all give way; also if `trip` unwinds.
         let ends = Defer::new(|| self.end_stop());
+        self.stopped_by.store(this_thread().map_or(0, NonZeroUsize::get), Ordering::Relaxed);
         self.members.lock().for_each(|link| link.member().trip());
         trip();
         self.options.barrier.heavy();
@@ -322,7 +331,15 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     }
 
     pub(crate) fn end_stop(&self) {
+        self.stopped_by.store(0, Ordering::Relaxed);
         self.word.end(self.parking());
+    }
+
+    /// Whether the stop that lasts is one of this thread, which would wait for its end without end. It is not known on each
+    /// platform.
+    pub(crate) fn is_stopped_here(&self) -> bool {
+        let is_here = |thread: NonZeroUsize| thread.get() == self.stopped_by.load(Ordering::Relaxed);
+        self.wants_stop() && this_thread().is_some_and(is_here)
     }
 
     /// Reports that a stop is about to end.

@@ -6,13 +6,16 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair, Result};
+use tripoint_core::{Arena, BarrierPair, Error, Result};
 
 use crate::stops::attendance::{Attendance, Place};
 use crate::stops::heap::Heap;
 use crate::stops::postponed::Postponed;
 use crate::stops::record::Record;
 use crate::stops::stopped::Stopped;
+
+const STOPPED_HERE: Error =
+    Error::Parameter("a mutator would wait for the stop of its own thread: register it when that has ended");
 
 /// A thread's registration with a heap: the heap stops only when all of them have given way.
 ///
@@ -35,9 +38,14 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Registers a mutator, which is running from then on. Waits while the heap is stopped.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_descriptor`].
+    /// - those of [`Arena::alloc_descriptor`]
+    /// - [`Error::Parameter`] if the calling thread stops the heap itself, so that it would wait without end. This is
+    ///   noticed on Linux and Android, on x86-64 and AArch64.
     #[track_caller]
     pub fn register(&'h self) -> Result<Mutator<'h, A, B>> {
+        if self.is_stopped_here() {
+            return Err(STOPPED_HERE);
+        }
         let record = self.claim()?;
         // SAFETY: it was just claimed in this heap.
         Ok(unsafe { Mutator::begin(self, record, Location::caller()) })
@@ -92,7 +100,8 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
     /// Calls `outside` while the mutator is away: stops do not wait for it. It comes back as soon as
     /// no stop is wanted, also if `outside` unwinds.
     ///
-    /// As after a [poll](Mutator::poll), objects may have been freed or moved afterwards. The allocation
+    /// Do not return a [`Stopped`] of the same heap from `outside`: the mutator would wait for its end, and it would not
+    /// end. As after a [poll](Mutator::poll), objects may have been freed or moved afterwards. The allocation
     /// points of the mutator must not be used by `outside`
     /// ([`MutatorBuffer::attend`](crate::MutatorBuffer::attend)).
     #[track_caller]

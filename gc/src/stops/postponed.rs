@@ -9,7 +9,8 @@ use core::panic::Location;
 pub enum Postponed {
     /// A mutator did not give way.
     Late(Late),
-    /// Another thread stops the heap, and has not finished.
+    /// The heap is stopped already. Another thread has not finished in time; or it is the thread that asks, which does not
+    /// wait for itself.
     Busy,
 }
 
@@ -26,7 +27,7 @@ pub struct Late {
 impl fmt::Display for Postponed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Busy => f.write_str("another thread stops the heap: wait until it has finished"),
+            Self::Busy => f.write_str("the heap is stopped already: wait until that stop has ended, or end it, if it is of this thread"),
             Self::Late(late) => {
                 write!(f, "mutator {} did not give way", late.number)?;
                 if let Some(location) = late.seen_at {

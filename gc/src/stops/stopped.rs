@@ -8,6 +8,7 @@ use core::time::Duration;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::references::at_stop::AtStop;
 use crate::stops::attendance::Place;
 use crate::stops::heap::Heap;
 use crate::stops::postponed::Postponed;
@@ -17,6 +18,9 @@ use crate::stops::record::Record;
 /// visible here. When it is dropped, all mutators go on, and see what was done meanwhile.
 ///
 /// If it is leaked, no mutator ever goes on.
+///
+/// It stays on the thread that stopped the heap, which therefore waits for nothing that this stop delays: to register a
+/// mutator or to stop the heap again is an error there, and a [`TypedMutator`](crate::TypedMutator) may be dropped.
 #[must_use = "when it is dropped, all mutators go on"]
 pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,
@@ -24,14 +28,9 @@ pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     own: Option<&'h Record>,
     /// That mutator is borrowed, and does not run before this value is dropped.
     borrows: PhantomData<&'a mut ()>,
+    /// It stays on one thread ([`Heap::is_stopped_here`]).
+    is_here: PhantomData<*const ()>,
 }
-
-// SAFETY: the record is in the memory of the heap's arena and stays in place while the heap is borrowed;
-// all of it that changes is atomic. The heap is `Sync`, so a reference to it may be sent. The stop may be
-// ended on any thread: nothing of it belongs to the one that began it.
-unsafe impl<A: Arena, B: BarrierPair> Send for Stopped<'_, '_, A, B> {}
-// SAFETY: a shared guard only returns the heap, which is `Sync`.
-unsafe impl<A: Arena, B: BarrierPair> Sync for Stopped<'_, '_, A, B> {}
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Stops the heap for a thread that has no mutator of it, or whose mutator is away. A thread whose mutator
@@ -72,6 +71,10 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         trip: impl FnMut(),
     ) -> Result<Stopped<'a, 'h, A, B>, Postponed> {
         self.begin_stop(own.number);
+        // It would come back only when its own stop has ended.
+        if self.is_stopped_here() {
+            return Err(self.postpone(Postponed::Busy));
+        }
         own.attendance.stack().spill_during(|| {
             own.attendance.leave(Place::Stopped, self.waiting());
             // Unless the heap is stopped; also if `trip` unwinds.
@@ -93,9 +96,16 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 impl<'h, A: Arena, B: BarrierPair> Stopped<'_, 'h, A, B> {
     /// The heap was just stopped, by the thread whose mutator's record is `own`.
     pub(crate) fn begin(heap: &'h Heap<'h, A, B>, own: Option<&'h Record>) -> Self {
-        let stopped = Self { heap, own, borrows: PhantomData };
+        let stopped = Self { heap, own, borrows: PhantomData, is_here: PhantomData };
         heap.count_stop();
         stopped
+    }
+
+    /// Says that the heap is stopped, to its pools and roots.
+    pub(crate) const fn at_stop(&self) -> AtStop<'_> {
+        // SAFETY: the heap is stopped by this thread as long as this value lives, which is borrowed. The crate passes what
+        // it got from this value to pools and roots of [`Stopped::heap`] only.
+        unsafe { AtStop::new() }
     }
 
     /// The heap that is stopped.

@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{
-    Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, PoolClass,
-    PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
+    Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock,
+    PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
 };
 
 use crate::collect::pressure::MayCollect;
@@ -344,19 +344,14 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
     }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
-        let (pool, header) = (self.pool(), self.header());
-        let _stays_as_it_is = pool.settled();
-        let mut from = tripoint_core::Addr::ZERO;
-        while let Some(tracts) = header.arena().next_tracts(header.id(), from) {
-            from = tracts.range().base();
-            while from < tracts.range().limit() {
-                let segment = pool.segment_of(from);
-                // What waits to be swept is not free before that.
-                if segment.get().fate() != Fate::Waits {
-                    pool.for_each_gap(segment, &mut *visit);
-                }
-                from = segment.get().limit();
+        let pool = self.pool();
+        let (_stays_as_it_is, mut from) = (pool.settled(), Addr::ZERO);
+        while let Some(segment) = pool.segment_from(from) {
+            // What waits to be swept is not free before that.
+            if segment.get().fate() != Fate::Waits {
+                pool.for_each_gap(segment, &mut *visit);
             }
+            from = segment.get().limit();
         }
     }
 

@@ -37,7 +37,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// ([`Member::copy_of`](crate::references::member::Member::copy_of)).
     ///
     /// # Safety
-    /// - `segment` is of this pool and its objects move, and the heap is stopped by the caller.
+    /// - `segment` is of this pool and its objects move: a collection has condemned it.
     /// - `object` is a place in it.
     #[inline]
     pub(crate) unsafe fn evacuate(
@@ -63,7 +63,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         copies.leave_from(self.block(segment, object, Addr::new(object.get() + size)).range());
         let copy = new_segment.pointer(base);
         // SAFETY: the object has `size` bytes, and room for that many was just taken, which nothing else uses. No
-        // mutator runs.
+        // mutator runs: objects move only at a stop.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), copy.as_ptr(), size) };
         // SAFETY: the object has at least a word and is aligned to one; nothing needs it any more.
         unsafe { from.cast::<Moved>().write(Moved::to(copy)) };

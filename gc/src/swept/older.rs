@@ -29,7 +29,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// stay as they are until the last.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the generations up to `oldest` are condemned.
+    /// - The generations up to `oldest` are condemned.
     pub(crate) unsafe fn scan_by_cards(&self, oldest: Generation, pass: Pass, scan: &mut Scan<'_>) -> usize {
         let has_weak = self.ranks.contains(RankSet::WEAK);
         if self.ranks.is_empty() || (pass != Pass::Objects && !has_weak) {
@@ -45,7 +45,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
             // The lock is not held meanwhile: objects are copied.
             let first = self.state.lock().of(generation).segments;
             PoolGeneration::for_each(first, |segment| {
-                // SAFETY: the heap is stopped, and the segment is of this pool and not condemned.
+                // SAFETY: the segment is of this pool and not condemned.
                 looked += unsafe { self.scan_cards(segment, look, pass, scan) };
             });
         }
@@ -56,7 +56,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// refer to condemned ones.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, all its pools were flipped, and no object is grey.
+    /// - The generations up to `oldest` are condemned, and no object is grey.
     pub(crate) unsafe fn scan_reached(&self, oldest: Generation, pass: Pass, scan: &mut Scan<'_>) {
         for generation in Generation::all().filter(|generation| *generation <= oldest) {
             let first = self.state.lock().of(generation).segments;
@@ -67,20 +67,19 @@ impl<A: Arena, F: Format> Pool<A, F> {
                     && let Some(object) = segment.first_reached(from)
                 {
                     from = self.end_of(segment, object);
-                    // SAFETY: this is an object, and the heap is stopped (the caller's promise).
+                    // SAFETY: this is an object.
                     unsafe { self.scan_one_weakly(segment, object, from, scan) };
                 }
             });
         }
-        // SAFETY: the heap is stopped by the thread that calls this, in a collection of the generations up to `oldest`, which
-        // began by condemning them.
+        // SAFETY: the caller promises that these generations are condemned.
         unsafe { self.scan_by_cards(oldest, pass, scan) };
     }
 
     /// Scans the objects of a segment that may refer to condemned ones.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and the segment is of this pool and not condemned.
+    /// - The segment is of this pool and not condemned.
     unsafe fn scan_cards(&self, segment: SegmentPtr, look: Look, pass: Pass, scan: &mut Scan<'_>) -> usize {
         let most = if look.is_all { u8::MAX } else { look.most };
         let (mut looked, mut next) = (0, 0);
@@ -100,10 +99,10 @@ impl<A: Arena, F: Format> Pool<A, F> {
             while let Some(begin) = object.filter(|begin| *begin < limit) {
                 let end = self.end_of(segment, begin);
                 if pass != Pass::Objects {
-                    // SAFETY: this is an object of the pool, and the heap is stopped (the caller's promise).
+                    // SAFETY: this is an object of the pool.
                     unsafe { self.scan_one_weakly(segment, begin, end, scan) };
                 } else {
-                    // SAFETY: this is an object of the pool, and the heap is stopped (the caller's promise).
+                    // SAFETY: this is an object of the pool.
                     unsafe { self.scan_one(segment, begin, end, scan) };
                 }
                 done = end;

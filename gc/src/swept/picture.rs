@@ -1,6 +1,6 @@
 //! How the memory of a pool is used, segment by segment.
 
-use tripoint_core::{Addr, Arena};
+use tripoint_core::Arena;
 
 use crate::references::format::Format;
 use crate::references::segment::SegmentPtr;
@@ -8,22 +8,8 @@ use crate::references::segment_use::SegmentUse;
 use crate::swept::pool::Pool;
 
 impl<A: Arena, F: Format> Pool<A, F> {
-    /// Passes each segment to `visit`, in order of addresses. All objects are known: the heap is stopped, and the pool
-    /// was flipped.
-    pub(crate) fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse)) {
-        let _stays_as_it_is = self.settled();
-        let mut from = Addr::ZERO;
-        while let Some(tracts) = self.header.arena().next_tracts(self.header.id(), from) {
-            from = tracts.range().base();
-            while from < tracts.range().limit() {
-                let segment = self.segment_of(from);
-                visit(self.use_of(segment));
-                from = segment.get().limit();
-            }
-        }
-    }
-
-    fn use_of(&self, segment: SegmentPtr) -> SegmentUse {
+    /// How the memory of a segment is used. All objects are known: the heap is stopped, and the pool was flipped.
+    pub(crate) fn use_of(&self, segment: SegmentPtr) -> SegmentUse {
         let description = segment.get();
         let (payload, limit) = (description.payload(), description.limit());
         let (mut objects, mut used, mut free) = (0, 0, 0);

@@ -123,6 +123,15 @@ impl<A: Arena, F: Format> Pool<A, F> {
         unsafe { SegmentPtr::at(NonNull::new_unchecked(base)) }
     }
 
+    /// The first segment that ends above `from`. The caller has the lock of the pool.
+    pub(crate) fn segment_from(&self, from: Addr) -> Option<SegmentPtr> {
+        let (arena, id) = (self.header.arena(), self.header.id());
+        let is_own = arena.segment_base(from).is_some_and(|(owner, _)| owner == id);
+        // A segment's neighbour needs no look at the tracts between them.
+        let from = if is_own { from } else { arena.next_tracts(id, from)?.range().base() };
+        Some(self.segment_of(from))
+    }
+
     /// Takes back the end of a buffer's memory, after the objects in front of it.
     ///
     /// # Safety

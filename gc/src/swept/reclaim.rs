@@ -2,6 +2,7 @@
 
 use tripoint_core::Arena;
 
+use crate::references::at_stop::AtStop;
 use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::member::Tally;
@@ -24,9 +25,10 @@ impl<A: Arena, F: Format> Pool<A, F> {
     ///
     /// # Safety
     /// - The segment is of this pool and in no list, and its runs were forgotten.
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
+    /// - All that is reachable was reached and scanned.
     pub(crate) unsafe fn sweep_segment(
         &self,
+        _at: AtStop<'_>,
         state: &mut State,
         tally: &mut Tally,
         segment: SegmentPtr,

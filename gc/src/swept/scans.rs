@@ -4,6 +4,7 @@ use core::ptr;
 
 use tripoint_core::{Addr, Arena, Block, RankSet, aver};
 
+use crate::references::at_stop::AtStop;
 use crate::references::format::Format;
 use crate::references::scan::Scan;
 use crate::references::segment::SegmentPtr;
@@ -17,15 +18,15 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// Passes the references to `scan` by which an object keeps others: none of a leaf.
     ///
     /// # Safety
-    /// - `object` is one of this pool, and the heap is stopped by the caller.
+    /// - `object` is one of this pool.
     pub(crate) unsafe fn scan_strong(&self, object: Block, scan: &mut Scan<'_>) {
         if self.ranks.contains(RankSet::EXACT) {
             scan.examine(object.size());
-            // SAFETY: the caller promises an object, and that the heap is stopped.
+            // SAFETY: the caller promises an object. The scan says that the heap is stopped, so no thread uses it.
             unsafe { self.format.scan(object, scan) };
         } else {
-            // SAFETY: the caller promises an object, and that the heap is stopped.
-            let mut dependent = unsafe { self.dependent_of(object) };
+            // SAFETY: the caller promises an object.
+            let mut dependent = unsafe { self.dependent_of(scan.at_stop(), object) };
             let before = dependent;
             if !dependent.is_null() {
                 scan.fix(&mut dependent);
@@ -37,12 +38,12 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// The dependent object of an object, or null: only objects that have nothing but weak references have one.
     ///
     /// # Safety
-    /// - `object` is one of this pool, and the heap is stopped by the caller.
-    pub(crate) unsafe fn dependent_of(&self, object: Block) -> *mut u8 {
+    /// - `object` is one of this pool.
+    pub(crate) unsafe fn dependent_of(&self, _at: AtStop<'_>, object: Block) -> *mut u8 {
         if self.ranks != RankSet::WEAK {
             return ptr::null_mut();
         }
-        // SAFETY: the caller promises an object, and that the heap is stopped.
+        // SAFETY: the caller promises an object, and `_at` says that the heap is stopped.
         unsafe { self.format.dependent(object.base()) }
     }
 
@@ -50,12 +51,12 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// notes on the card what these lead to.
     ///
     /// # Safety
-    /// - An object of this pool begins at `base` and one ends at `limit`, and the heap is stopped by the caller.
+    /// - An object of this pool begins at `base` and one ends at `limit`.
     #[inline]
     pub(crate) unsafe fn scan_one(&self, segment: SegmentPtr, base: Addr, limit: Addr, scan: &mut Scan<'_>) {
         scan.begin_object();
         scan.spend(OBJECT);
-        // SAFETY: the caller promises an object, and that the heap is stopped.
+        // SAFETY: the caller promises an object.
         unsafe { self.scan_strong(self.block(segment, base, limit), scan) };
         segment.lower_card(base, scan.card());
     }
@@ -63,7 +64,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// Scans an object for all of its references, when weak ones are fixed, and notes on its card what they lead to.
     ///
     /// # Safety
-    /// - An object of this pool begins at `base` and ends at `limit`, and the heap is stopped by the caller.
+    /// - An object of this pool begins at `base` and ends at `limit`.
     pub(crate) unsafe fn scan_one_weakly(
         &self,
         segment: SegmentPtr,
@@ -74,23 +75,20 @@ impl<A: Arena, F: Format> Pool<A, F> {
         let object = self.block(segment, base, limit);
         scan.begin_object();
         scan.examine(object.size());
-        // SAFETY: the caller promises an object, and that the heap is stopped.
+        // SAFETY: the caller promises an object. The scan says that the heap is stopped, so no thread uses it.
         unsafe { self.format.scan(object, scan) };
         segment.lower_card(base, scan.card());
     }
 
     /// Scans the copies that were not scanned so far. Returns whether there were any.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    pub(crate) unsafe fn scan_copies(&self, scan: &mut Scan<'_>) -> bool {
+    pub(crate) fn scan_copies(&self, scan: &mut Scan<'_>) -> bool {
         let Some(copies) = &self.copies else { return false };
         let (mut is_any, mut approach) = (false, scan.approach());
         while let Some(Piece { segment, base, limit }) = copies.take_unscanned() {
             is_any = true;
             // Nothing is in a leaf.
             let mut object = if self.ranks.is_empty() { limit } else { base };
-            // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+            // SAFETY: copies lie there one after the other. The scan says that the heap is stopped, so no thread writes there.
             unsafe { approach.begin(segment, object, limit) };
             while object < limit {
                 let next_card = segment.limit_of_card(object).min(limit);
@@ -98,9 +96,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 while end < next_card {
                     end = self.end_of(segment, end);
                 }
-                // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+                // SAFETY: copies lie there one after the other. The scan says that the heap is stopped, so no thread writes there.
                 unsafe { approach.go_on(segment, object, end, limit) };
-                // SAFETY: copies lie there one after the other, and the heap is stopped (the caller's promise).
+                // SAFETY: copies lie there one after the other.
                 unsafe { self.scan_one(segment, object, end, scan) };
                 object = end;
             }

@@ -4,6 +4,7 @@
 use tripoint_core::internal::registry_of;
 use tripoint_core::{Addr, Arena};
 
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::card::WRITTEN;
 use crate::references::finder::Finder;
 use crate::references::format::Format;
@@ -30,10 +31,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
 
     /// Has references mark the objects of all segments. In the first step, cards that were written before say no more
     /// than collections of young generations need.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    pub(crate) unsafe fn mark_from_here(&self, is_first: bool) {
+    pub(crate) fn mark_from_here(&self, _flipped: Flipped<'_>, is_first: bool) {
         let mut state = self.state.lock();
         // In later steps those are new that are in front of what was there in the last one.
         state.for_each_newest(|segment| {
@@ -66,10 +64,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
 
     /// Scans the reached objects on written cards, until there are none or the scan is spent. Returns whether there were
     /// any such cards.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    pub(crate) unsafe fn scan_written_cards(&self, scan: &mut Scan<'_>) -> bool {
+    pub(crate) fn scan_written_cards(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>) -> bool {
         let (mut is_any, mut state) = (false, self.state.lock());
         while let Some(segment) = state.to_look_at {
             let (mut next, mut objects) = (0, Finder::new(segment));
@@ -78,8 +73,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
                     return true;
                 }
                 (is_any, next) = (true, card + 1);
-                // SAFETY: the caller promises so.
-                unsafe { self.scan_card(segment, card, &mut objects, scan) };
+                self.scan_card(flipped, segment, card, &mut objects, scan);
             }
             // No mutator runs, so nothing is written here in this stop any more.
             state.to_look_at = state.segment_after(segment);
@@ -88,10 +82,14 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Scans the reached objects on a card that was written.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    unsafe fn scan_card(&self, segment: SegmentPtr, card: usize, objects: &mut Finder, scan: &mut Scan<'_>) {
+    fn scan_card(
+        &self,
+        _flipped: Flipped<'_>,
+        segment: SegmentPtr,
+        card: usize,
+        objects: &mut Finder,
+        scan: &mut Scan<'_>,
+    ) {
         let (base, limit) = segment.place_of_card(card);
         // Cards without objects are looked at, too.
         scan.spend(limit.get() - base.get());
@@ -101,7 +99,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
             if segment.is_reached(object) == Some(true) {
                 // All of it is scanned: once, however many cards were written that it has alone.
                 segment.age_cards_within(object, end);
-                // SAFETY: an object begins there, and the heap is stopped (the caller's promise).
+                // SAFETY: an object begins there.
                 unsafe { self.scan_one(segment, object, end, scan) };
             }
             next = objects.after(object, end);
@@ -109,10 +107,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Scans all reached objects.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and the pool is flipped.
-    pub(crate) unsafe fn scan_reached_again(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_reached_again(&self, _flipped: Flipped<'_>, scan: &mut Scan<'_>) {
         if self.ranks.is_empty() {
             return;
         }
@@ -123,7 +118,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 && let Some(object) = segment.first_reached(from)
             {
                 from = self.end_of(segment, object);
-                // SAFETY: an object begins there, and the heap is stopped (the caller's promise).
+                // SAFETY: an object begins there.
                 unsafe { self.scan_one(segment, object, from, scan) };
             }
         });
@@ -133,8 +128,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// allocated in them from now on would be taken for dead.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all that is reachable was reached and scanned.
-    pub(crate) unsafe fn set_segments_aside(&self) {
+    /// - All that is reachable was reached and scanned.
+    pub(crate) unsafe fn set_segments_aside(&self, at: AtStop<'_>) {
         let mut state = self.state.lock();
         state.for_each_segment(|segment| segment.get().set_fate(Fate::Waits));
         registry_of(&self.header).for_each_buffer(|node, operations| {
@@ -152,7 +147,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
                 } else {
                     // SAFETY: the segment was just taken off its list, and all that is reachable was reached and scanned
                     // (the caller's promise).
-                    unsafe { self.sweep_one_aside(&mut state, segment) };
+                    unsafe { self.sweep_one_aside(at, &mut state, segment) };
                 }
             });
         }
@@ -160,10 +155,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
 
     /// Sweeps segments that were set aside, until there are none or the scan is spent. Returns what was found in all of
     /// them when there are none.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    pub(crate) unsafe fn sweep_what_is_aside(&self, scan: &mut Scan<'_>) -> Option<Tally> {
+    pub(crate) fn sweep_what_is_aside(&self, scan: &mut Scan<'_>) -> Option<Tally> {
         let mut state = self.state.lock();
         while !scan.is_spent() {
             let Some(segment) = state.take_aside() else {
@@ -174,17 +166,18 @@ impl<A: Arena, F: Format> Pool<A, F> {
             scan.spend(segment.block().size() / SWEPT_PER_SCANNED);
             // SAFETY: the segment was just taken off its list, and when it was set aside all that is reachable was reached
             // and scanned. No buffer has memory of it since.
-            unsafe { self.sweep_one_aside(&mut state, segment) };
+            unsafe { self.sweep_one_aside(scan.at_stop(), &mut state, segment) };
         }
         None
     }
 
     /// # Safety
     /// - As [`Pool::sweep_segment`].
-    unsafe fn sweep_one_aside(&self, state: &mut State, segment: SegmentPtr) {
+    unsafe fn sweep_one_aside(&self, at: AtStop<'_>, state: &mut State, segment: SegmentPtr) {
         let before = state.used();
-        // SAFETY: the caller promises so.
-        unsafe { self.sweep_segment(state, &mut Tally::default(), segment, ALL) };
+        // SAFETY: the caller promises a segment of this pool that is in no list, without runs, and that all that is reachable
+        // was reached and scanned.
+        unsafe { self.sweep_segment(at, state, &mut Tally::default(), segment, ALL) };
         state.used_aside += state.used() - before;
     }
 }

@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 use tripoint_core::internal::registry_of;
 use tripoint_core::{Addr, Arena, RankSet, WriteWatch};
 
+use crate::references::at_stop::{AtStop, Flipped};
 use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::member::{Member, Tally};
@@ -25,7 +26,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         self.header.trip_points();
     }
 
-    unsafe fn flip(&self) {
+    fn flip(&self, _at: AtStop<'_>) {
         let _changes_segments = self.state.lock();
         registry_of(&self.header).for_each_buffer(|node, operations| {
             // SAFETY: the node is of this pool's registry, with its operations. Its owner's mutator has given
@@ -45,7 +46,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         });
     }
 
-    unsafe fn know_objects(&self) {
+    unsafe fn know_objects(&self, _flipped: Flipped<'_>) {
         let mut state = self.state.lock();
         PoolGeneration::for_each(state.of(Generation::YOUNGEST).segments, |segment| {
             self.record_unrecorded(segment);
@@ -56,7 +57,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         self.record_unrecorded(segment);
     }
 
-    unsafe fn condemn(&self, oldest: Generation) {
+    fn condemn(&self, _flipped: Flipped<'_>, oldest: Generation) {
         let mut state = self.state.lock();
         let moves = self.copies.is_some();
         for generation in Generation::all().filter(|generation| *generation <= oldest) {
@@ -76,8 +77,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
 
     unsafe fn copy_of(&self, segment: SegmentPtr, object: Addr) -> Option<(NonNull<u8>, Generation)> {
         let copies = self.copies.as_ref()?;
-        // SAFETY: the caller promises a segment of this pool whose objects move, a place in it, and that the heap is
-        // stopped.
+        // SAFETY: the caller promises a segment of this pool whose objects move, and a place in it.
         unsafe { self.evacuate(copies, segment, object) }
     }
 
@@ -86,7 +86,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
     }
 
     unsafe fn scan_older(&self, oldest: Generation, scan: &mut Scan<'_>) -> usize {
-        // SAFETY: the caller promises so.
+        // SAFETY: the caller promises that these generations were condemned.
         unsafe { self.scan_by_cards(oldest, Pass::Objects, scan) }
     }
 
@@ -94,29 +94,25 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         self.writes_unwatched() == Writes::Unknown
     }
 
-    unsafe fn note_watched(&self, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes {
-        // SAFETY: the caller promises that the heap is stopped.
-        unsafe { self.note_pages_watched(oldest, watch) }
+    fn note_watched(&self, at: AtStop<'_>, oldest: Generation, watch: Option<&dyn WriteWatch>) -> Writes {
+        self.note_pages_watched(at, oldest, watch)
     }
 
     fn has_dependents(&self) -> bool {
         self.ranks == RankSet::WEAK
     }
 
-    unsafe fn forget_watched(&self, watch: &dyn WriteWatch) {
+    fn forget_watched(&self, at: AtStop<'_>, watch: &dyn WriteWatch) {
         if self.needs_watch() {
             // Whatever the answer is, the next one is about writes from here on.
-            //
-            // SAFETY: the caller promises that the heap is stopped.
-            let _ = unsafe { self.take_written(Generation::YOUNGEST, watch, |_| ()) };
+            let _ = self.take_written(at, Generation::YOUNGEST, watch, |_| ());
         }
     }
 
-    unsafe fn scan(&self, scan: &mut Scan<'_>) -> bool {
+    fn scan(&self, _flipped: Flipped<'_>, scan: &mut Scan<'_>) -> bool {
         let mut is_any = false;
         while !scan.is_spent() {
-            // SAFETY: the caller promises that the heap is stopped.
-            let are_copies = unsafe { self.scan_copies(scan) };
+            let are_copies = self.scan_copies(scan);
             let Some((segment, first, last)) = self.grey.pop() else {
                 is_any |= are_copies;
                 if are_copies { continue } else { return is_any }
@@ -127,7 +123,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
                 && let Some(object) = segment.blacken(from, last)
             {
                 from = self.end_of(segment, object);
-                // SAFETY: this is an object, and the heap is stopped (the caller's promise).
+                // SAFETY: this is an object.
                 unsafe { self.scan_one(segment, object, from, scan) };
                 if scan.is_spent() && from <= last {
                     // Others between the two places may be grey, and have become so meanwhile.
@@ -140,24 +136,21 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         is_any
     }
 
-    unsafe fn begin_step(&self, is_first: bool) {
-        // SAFETY: the caller promises so.
-        unsafe { self.mark_from_here(is_first) };
+    fn begin_step(&self, flipped: Flipped<'_>, is_first: bool) {
+        self.mark_from_here(flipped, is_first);
     }
 
-    unsafe fn scan_written(&self, scan: &mut Scan<'_>) -> bool {
-        // SAFETY: the caller promises that the heap is stopped, and the pool flipped.
-        self.notes_writes() && unsafe { self.scan_written_cards(scan) }
+    fn scan_written(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>) -> bool {
+        self.notes_writes() && self.scan_written_cards(flipped, scan)
     }
 
-    unsafe fn scan_unnoted(&self, scan: &mut Scan<'_>) {
+    fn scan_unnoted(&self, flipped: Flipped<'_>, scan: &mut Scan<'_>) {
         if !self.notes_writes() {
-            // SAFETY: the caller promises that the heap is stopped, and the pool flipped.
-            unsafe { self.scan_reached_again(scan) };
+            self.scan_reached_again(flipped, scan);
         }
     }
 
-    unsafe fn forget_marks(&self) {
+    fn forget_marks(&self, _at: AtStop<'_>) {
         self.grey.clear();
         self.state.lock().for_each_segment(|segment| {
             segment.get().set_fate(Fate::Stays);
@@ -165,31 +158,30 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         });
     }
 
-    unsafe fn set_aside(&self) {
-        // SAFETY: the caller promises so.
-        unsafe { self.set_segments_aside() };
+    unsafe fn set_aside(&self, at: AtStop<'_>) {
+        // SAFETY: the caller promises that all that is reachable was reached and scanned.
+        unsafe { self.set_segments_aside(at) };
     }
 
-    unsafe fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally> {
-        // SAFETY: the caller promises so.
-        unsafe { self.sweep_what_is_aside(scan) }
+    fn sweep_aside(&self, scan: &mut Scan<'_>) -> Option<Tally> {
+        self.sweep_what_is_aside(scan)
     }
 
     unsafe fn scan_pairs(&self, oldest: Generation, scan: &mut Scan<'_>) {
         if self.ranks.contains(RankSet::EXACT | RankSet::WEAK) {
-            // SAFETY: the caller promises so.
+            // SAFETY: the caller promises that these generations were condemned, and that no object is grey.
             unsafe { self.scan_reached(oldest, Pass::Pairs, scan) };
         }
     }
 
     unsafe fn scan_weak(&self, oldest: Generation, scan: &mut Scan<'_>) {
         if self.ranks.contains(RankSet::WEAK) {
-            // SAFETY: the caller promises so.
+            // SAFETY: the caller promises that these generations were condemned, and that no object is grey.
             unsafe { self.scan_reached(oldest, Pass::Weak, scan) };
         }
     }
 
-    unsafe fn sweep(&self, oldest: Generation, is_stressed: bool) -> Tally {
+    unsafe fn sweep(&self, at: AtStop<'_>, oldest: Generation, is_stressed: bool) -> Tally {
         let mut state = self.state.lock();
         let mut tally = Tally::default();
         match &self.copies {
@@ -211,7 +203,7 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
             PoolGeneration::for_each(first, |segment| {
                 // SAFETY: the segment was just taken off its list, and all that is reachable was reached and scanned
                 // (the caller's promise).
-                unsafe { self.sweep_segment(&mut state, &mut tally, segment, sweep) };
+                unsafe { self.sweep_segment(at, &mut state, &mut tally, segment, sweep) };
             });
         }
         tally.freed = state.used_before.saturating_sub(state.used());
@@ -219,23 +211,33 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
         tally
     }
 
-    unsafe fn for_each_object(&self, visit: &mut dyn FnMut(Object)) {
-        self.state.lock().for_each_segment(|segment| {
+    unsafe fn for_each_object_from(
+        &self,
+        _flipped: Flipped<'_>,
+        from: Addr,
+        visit: &mut dyn FnMut(Object) -> bool,
+    ) {
+        let (_stays_as_it_is, mut from) = (self.state.lock(), from);
+        while let Some(segment) = self.segment_from(from) {
             let limit = segment.get().limit();
-            let mut from = segment.get().payload();
+            from = from.max(segment.get().payload());
             while from < limit
                 && let Some(base) = segment.first_object(from)
             {
                 // SAFETY: the segment is of this pool, and an object begins there.
                 let object = unsafe { self.object(segment, base) };
                 from = object.block.range().limit();
-                visit(object);
+                if !visit(object) {
+                    return;
+                }
             }
-        });
+            from = limit;
+        }
     }
 
-    fn show_segments(&self, visit: &mut dyn FnMut(SegmentUse)) {
-        Self::show_segments(self, visit);
+    fn segment_use_from(&self, _flipped: Flipped<'_>, from: Addr) -> Option<SegmentUse> {
+        let _stays_as_it_is = self.settled();
+        self.segment_from(from).map(|segment| self.use_of(segment))
     }
 
     fn is_for_images(&self) -> bool {
@@ -254,23 +256,23 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
     }
 
     unsafe fn scan_object(&self, object: Object, scan: &mut Scan<'_>) {
-        // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+        // SAFETY: the caller promises an object of this pool.
         unsafe { self.scan_strong(object.block, scan) };
     }
 
     unsafe fn scan_all(&self, object: Object, scan: &mut Scan<'_>) {
         if !self.ranks.is_empty() {
-            // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
+            // SAFETY: the caller promises an object of this pool. The scan says that the heap is stopped, so no thread uses it.
             unsafe { self.format.scan(object.block, scan) };
         }
     }
 
-    unsafe fn dependent(&self, object: Object) -> *mut u8 {
-        // SAFETY: the caller promises an object of this pool, and that the heap is stopped.
-        unsafe { self.dependent_of(object.block) }
+    unsafe fn dependent(&self, at: AtStop<'_>, object: Object) -> *mut u8 {
+        // SAFETY: the caller promises an object of this pool.
+        unsafe { self.dependent_of(at, object.block) }
     }
 
-    unsafe fn forget_seen(&self) {
+    unsafe fn forget_seen(&self, _at: AtStop<'_>) {
         self.state.lock().for_each_segment(SegmentPtr::forget_seen);
     }
 }

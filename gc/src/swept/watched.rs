@@ -2,6 +2,7 @@
 
 use tripoint_core::{Addr, AddrRange, Arena, WriteWatch, Written};
 
+use crate::references::at_stop::AtStop;
 use crate::references::format::Format;
 use crate::references::generation::Generation;
 use crate::references::writes::Writes;
@@ -18,11 +19,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Notes the pages that were written on the cards of generations above `oldest`. Returns who says what was written.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    pub(crate) unsafe fn note_pages_watched(
+    pub(crate) fn note_pages_watched(
         &self,
+        at: AtStop<'_>,
         oldest: Generation,
         watch: Option<&dyn WriteWatch>,
     ) -> Writes {
@@ -30,9 +29,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         if writes == Writes::Unknown
             && let Some(watch) = watch
         {
-            // SAFETY: the heap is stopped by the thread that calls this (`# Safety`), which is all that is asked: no mutator
-            // writes to these pages meanwhile.
-            let written = unsafe { self.take_written(oldest, watch, |pages| self.note_pages(pages)) };
+            let written = self.take_written(at, oldest, watch, |pages| self.note_pages(pages));
             if written == Written::Known {
                 writes = Writes::Watched;
             }
@@ -42,11 +39,9 @@ impl<A: Arena, F: Format> Pool<A, F> {
     }
 
     /// Passes what was written in segments of generations above `oldest` to `visit`, and watches them from here on.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller.
-    pub(crate) unsafe fn take_written(
+    pub(crate) fn take_written(
         &self,
+        _at: AtStop<'_>,
         oldest: Generation,
         watch: &dyn WriteWatch,
         mut visit: impl FnMut(AddrRange),

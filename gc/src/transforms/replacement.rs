@@ -6,6 +6,7 @@ use core::mem;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair};
 
+use crate::references::at_stop::Flipped;
 use crate::references::keep::Segments;
 use crate::references::list::List;
 use crate::references::member::MemberLink;
@@ -25,6 +26,7 @@ const HALF_DONE: &str = "a format or a root function unwound in the middle of a 
 
 /// The references of a heap that is stopped, and the pairs of a transform, which are sorted.
 pub(crate) struct Replacement<'a, 'h, A: Arena, B: BarrierPair> {
+    pub(crate) flipped: Flipped<'a>,
     pub(crate) heap: &'a Heap<'h, A, B>,
     pub(crate) members: &'a List<MemberLink>,
     pub(crate) roots: &'a List<RootRecord>,
@@ -59,9 +61,9 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
     /// Whether all references to old objects can be replaced: none is ambiguous, and none says what a dependent object is.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all objects of its pools are known.
+    /// - No collection has begun.
     pub(crate) unsafe fn check_references(&self) -> Result<(), NotApplied> {
-        let mut found = Ok(());
+        let (mut found, at) = (Ok(()), self.flipped.at_stop());
         let mut look = |referrer: Referrer, shown: &Shown<'_>| {
             if found.is_ok()
                 && let Shown::Ambiguous(_) = shown
@@ -72,23 +74,22 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
         };
         self.other_roots(|root| {
             let mut show = |shown: Shown<'_>| look(Referrer::Root(root.id()), &shown);
-            // SAFETY: the caller promises that the heap is stopped, and roots were registered by a promise.
-            unsafe { scan_root(root, &mut Scan::show_all(&mut show)) };
+            scan_root(root, &mut Scan::show_all(at, &mut show));
         });
         let mut dependent = Ok(());
         self.members.for_each(|link| {
             let mut visit = |object: Object| {
                 let mut show = |shown: Shown<'_>| look(Referrer::Object(object), &shown);
-                // SAFETY: the caller promises that the heap is stopped, and this is an object of the pool.
-                unsafe { link.member().scan_all(object, &mut Scan::show_all(&mut show)) };
-                // SAFETY: the caller promises that the heap is stopped, and this is an object of the pool.
-                let old = Addr::of(unsafe { link.member().dependent(object) });
+                // SAFETY: this is an object of the pool.
+                unsafe { link.member().scan_all(object, &mut Scan::show_all(at, &mut show)) };
+                // SAFETY: this is an object of the pool.
+                let old = Addr::of(unsafe { link.member().dependent(at, object) });
                 if self.pairs.new_of(old).is_some() {
                     dependent = Err(NotApplied::Dependent { old, of: object });
                 }
             };
-            // SAFETY: the caller promises that the heap is stopped, and all objects of its pools are known.
-            unsafe { link.member().for_each_object(&mut visit) };
+            // SAFETY: no collection has begun, as the caller promises.
+            unsafe { link.member().for_each_object(self.flipped, &mut visit) };
         });
         found.and(dependent)
     }
@@ -103,7 +104,7 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
     /// Replaces all exact references to old objects. Returns how many there were.
     ///
     /// # Safety
-    /// - The heap is stopped by the caller, and all objects of its pools are known.
+    /// - No collection has begun.
     pub(crate) unsafe fn replace_all(&self) -> usize {
         let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
         let replaced = Cell::new(0);
@@ -115,21 +116,20 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
                 replaced.set(replaced.get() + 1);
             }
         };
-        let mut scan = Scan::show_all(&mut replace);
-        // SAFETY: the caller promises that the heap is stopped, and roots were registered by a promise.
-        self.other_roots(|root| unsafe { scan_root(root, &mut scan) });
+        let mut scan = Scan::show_all(self.flipped.at_stop(), &mut replace);
+        self.other_roots(|root| scan_root(root, &mut scan));
         self.heap.mailbox().lock().scan_all(&mut scan);
         self.members.for_each(|link| {
             let mut visit = |object: Object| {
                 let before = replaced.get();
-                // SAFETY: the caller promises that the heap is stopped, and this is an object of the pool.
+                // SAFETY: this is an object of the pool.
                 unsafe { link.member().scan_all(object, &mut scan) };
                 if replaced.get() != before {
                     self.note_change(object);
                 }
             };
-            // SAFETY: the caller promises that the heap is stopped, and all objects of its pools are known.
-            unsafe { link.member().for_each_object(&mut visit) };
+            // SAFETY: no collection has begun, as the caller promises.
+            unsafe { link.member().for_each_object(self.flipped, &mut visit) };
         });
         mem::forget(is_half_done);
         replaced.get()
@@ -144,14 +144,10 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
     }
 
     /// Where the old objects are, for what depends on their addresses.
-    ///
-    /// # Safety
-    /// - The heap is stopped by the caller, and all objects of its pools are known.
-    pub(crate) unsafe fn zones(&self) -> Zones {
+    pub(crate) fn zones(&self) -> Zones {
         let mut zones = Zones::default();
         for pair in self.pairs.as_slice() {
-            // SAFETY: the caller promises that the heap is stopped, and all objects of its pools are known.
-            if let Some(object) = unsafe { self.own.object_at(Addr::of(pair.old)) } {
+            if let Some(object) = self.own.object_at(self.flipped, Addr::of(pair.old)) {
                 zones |= Zones::of(object.block.range());
             }
         }
@@ -169,14 +165,8 @@ impl<A: Arena, B: BarrierPair> Replacement<'_, '_, A, B> {
 }
 
 /// Passes all references of a root to `scan`, weak ones too.
-///
-/// # Safety
-/// - The heap is stopped, and the promises of the root's registration hold.
-unsafe fn scan_root(root: &RootRecord, scan: &mut Scan<'_>) {
-    // SAFETY: the caller promises so.
-    unsafe { root.scan(scan) };
-    // SAFETY: the caller promises so.
-    unsafe { root.scan_weak(scan) };
-    // SAFETY: the caller promises so.
-    unsafe { root.scan_short(scan) };
+fn scan_root(root: &RootRecord, scan: &mut Scan<'_>) {
+    root.scan(scan);
+    root.scan_weak(scan);
+    root.scan_short(scan);
 }

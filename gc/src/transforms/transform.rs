@@ -51,8 +51,8 @@ const FULL: Error = Error::Parameter(
 ///     objects.root(inside, inside.alloc(User { of: old })?)
 /// })?;
 ///
-/// let stopped = mutator.stop(Duration::MAX).unwrap();
-/// assert_eq!(transform.apply(&stopped), Ok(1), "one reference led to the old object");
+/// let mut stopped = mutator.stop(Duration::MAX).unwrap();
+/// assert_eq!(transform.apply(&mut stopped), Ok(1), "one reference led to the old object");
 /// drop(stopped);
 /// mutator.try_enter(|inside| {
 ///     assert_eq!(user.get(inside)?.of.0, 2);
@@ -90,7 +90,9 @@ where
         // SAFETY: the block has that many bytes, in whole grains, which are aligned to at least 64 bytes. Only the pairs
         // use it until the header is dropped.
         let pairs = unsafe { Pairs::create(block, room) };
-        let root = heap.add_root(Place::Pairs(pairs))?;
+        // SAFETY: the pairs stay in place until the header is dropped, after the root (the order of the fields), and all that
+        // is in them was passed to `add_oldnew` or `add` as references to objects.
+        let root = unsafe { heap.add_root(Place::Pairs(pairs)) }?;
         Ok(Self { root, pairs, heap, _header: header })
     }
 }
@@ -142,25 +144,30 @@ impl<'h, A: Arena, B: BarrierPair> Transform<'h, A, B> {
     /// # Errors
     /// [`NotApplied`], which says why. Ambiguous references and weak ones of objects that are dead count, too: they may
     /// be gone after [`Stopped::collect`].
-    pub fn apply(&mut self, stopped: &Stopped<'_, '_, A, B>) -> Result<usize, NotApplied> {
+    pub fn apply(&mut self, stopped: &mut Stopped<'_, '_, A, B>) -> Result<usize, NotApplied> {
         if !ptr::eq(stopped.heap().address(), self.heap.address()) {
             return Err(NotApplied::OtherHeap);
         }
         let heap = self.heap;
         let (members, roots) = (heap.members().lock(), heap.roots().lock());
-        // SAFETY: `stopped` says that the heap is stopped.
-        unsafe { know_objects(heap, &members) };
+        let flipped = know_objects(stopped.at_stop(), heap, &members);
         let own = Own::new(heap.arena(), &members);
         let mut pairs = self.pairs().lock();
         pairs.sort();
-        let replacement =
-            Replacement { heap, members: &members, roots: &roots, own: &own, pairs: &pairs, id: self.id() };
+        let replacement = Replacement {
+            flipped,
+            heap,
+            members: &members,
+            roots: &roots,
+            own: &own,
+            pairs: &pairs,
+            id: self.id(),
+        };
         replacement.check_pairs()?;
-        // SAFETY: the heap is stopped, and all of its objects are known.
+        // SAFETY: no collection has begun, because the pools are locked.
         unsafe { replacement.check_references() }?;
-        // SAFETY: the heap is stopped, and all of its objects are known.
-        let zones = unsafe { replacement.zones() };
-        // SAFETY: the heap is stopped, and all of its objects are known. All references may be replaced.
+        let zones = replacement.zones();
+        // SAFETY: no collection has begun, because the pools are locked.
         let replaced = unsafe { replacement.replace_all() };
         heap.history().age(zones);
         pairs.clear();

@@ -36,6 +36,30 @@ pub(crate) struct Points<'p, 'h, A: Arena + Clone, B: BarrierPair> {
     pub(crate) with_references: [PoolId; 3],
 }
 
+impl<A: Arena + Clone, B: BarrierPair> Points<'_, '_, A, B> {
+    /// These points once more.
+    ///
+    /// # Safety
+    /// - That of [`AllocationPoint::alias`], for each of them.
+    #[inline(always)]
+    const unsafe fn alias(&self) -> ManuallyDrop<Self> {
+        let Self { moved, moved_leaves, fixed, fixed_leaves, weak, with_references } = self;
+        // SAFETY: the caller promises that one of the points and its aliases is used at a time, on their thread, none after the
+        // points were dropped, and that only they are dropped. Until they are in the result, these are not used.
+        let (moved, moved_leaves, fixed, fixed_leaves, weak) = unsafe {
+            (moved.alias(), moved_leaves.alias(), fixed.alias(), fixed_leaves.alias(), weak.alias())
+        };
+        ManuallyDrop::new(Self {
+            moved: ManuallyDrop::into_inner(moved),
+            moved_leaves: ManuallyDrop::into_inner(moved_leaves),
+            fixed: ManuallyDrop::into_inner(fixed),
+            fixed_leaves: ManuallyDrop::into_inner(fixed_leaves),
+            weak: ManuallyDrop::into_inner(weak),
+            with_references: *with_references,
+        })
+    }
+}
+
 /// The inside of a heap: what [`TypedMutator::enter`](crate::TypedMutator::enter) lends to its closure.
 ///
 /// As long as the closure runs, no collection begins. So references need no roots, and an object may be used as a `&T`.
@@ -65,9 +89,11 @@ impl<'g, A: Arena + Clone, B: BarrierPair> Inside<'g, A, B> {
         heap: &'g Heap<'g, A, B>,
         roots: &'g Roots,
     ) -> Self {
-        // SAFETY: the caller promises points, which this value alone uses as long as there are two copies. This one is
-        // never dropped.
-        let points = ManuallyDrop::new(unsafe { points.read() });
+        // SAFETY: the caller promises that these points are there.
+        let points = unsafe { points.as_ref() };
+        // SAFETY: the caller promises that only this value uses the points meanwhile: it stays on the thread that made it, is gone
+        // before the mutator drops its points, and never drops these.
+        let points = unsafe { points.alias() };
         Self { points, heap, roots, brand: PhantomData, is_here: PhantomData }
     }
 
@@ -278,9 +304,8 @@ unsafe fn object_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     table: &'static Table,
     write: impl FnOnce(NonNull<u8>),
 ) -> Result<NonNull<u8>> {
-    // SAFETY: a point is a pointer to its descriptor. The caller promises that the copy alone is used meanwhile, and it
-    // is never dropped.
-    let mut point = ManuallyDrop::new(unsafe { ptr::from_ref(point).read() });
+    // SAFETY: the caller promises that this one alone is used meanwhile. It is gone before the point is, and is never dropped.
+    let mut point = unsafe { point.alias() };
     let layout = Layout::from_size_align(size, WORD).map_err(|_| TOO_LARGE)?;
     let reservation = point.reserve(layout)?;
     // SAFETY: as many bytes are reserved as the table says (the caller, in this file), aligned to words as the format.
@@ -302,9 +327,8 @@ unsafe fn room_at<A: Arena + Clone, B: BarrierPair, K: Kind<Typed>>(
     point: &Point<'_, '_, A, B, K>,
     wanted: usize,
 ) -> Result<usize> {
-    // SAFETY: a point is a pointer to its descriptor. The caller promises that the copy alone is used meanwhile, and it
-    // is never dropped.
-    let mut point = ManuallyDrop::new(unsafe { ptr::from_ref(point).read() });
+    // SAFETY: the caller promises that this one alone is used meanwhile. It is gone before the point is, and is never dropped.
+    let mut point = unsafe { point.alias() };
     if point.room() < wanted {
         let layout = Layout::from_size_align(wanted, WORD).map_err(|_| TOO_LARGE)?;
         // What is not committed is there for the next one.

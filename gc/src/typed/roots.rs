@@ -82,6 +82,7 @@ impl Slot {
     fn scan(&self, before: Generation, scan: &mut Scan<'_>) -> Generation {
         let mut object = self.object.get();
         if object.is_null() {
+            scan.pass_by();
             return Generation::LAST;
         }
         let generation = scan.fix_root(&mut object);
@@ -169,10 +170,7 @@ impl Slots {
     }
 
     /// Passes on the references in all slots that may refer to objects of the generations that are collected.
-    ///
-    /// # Safety
-    /// - The heap is stopped.
-    pub(crate) unsafe fn scan_slots(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_slots(&self, scan: &mut Scan<'_>) {
         let mut state = self.0.lock();
         let (first, oldest) = (state.chunks, scan.oldest());
         for generation in Generation::all().filter(|generation| *generation <= oldest) {
@@ -183,26 +181,30 @@ impl Slots {
                 let chunk = unsafe { found.as_ref() };
                 next = chunk.next.get();
                 let youngest = chunk.slots.iter().map(|slot| slot.scan(generation, scan)).min();
-                state.put(found, youngest.unwrap_or(Generation::LAST));
+                let youngest = youngest.unwrap_or(Generation::LAST);
+                // A walk that finds only free slots leaves the order of the chunks as it is.
+                if scan.keeps() || youngest < generation {
+                    state.put(found, youngest);
+                }
             }
         }
     }
 
     /// Passes on the references in all slots as ambiguous ones, so that their objects stay where they are.
-    ///
-    /// # Safety
-    /// - The heap is stopped.
-    pub(crate) unsafe fn scan_pinned(&self, scan: &mut Scan<'_>) {
+    pub(crate) fn scan_pinned(&self, scan: &mut Scan<'_>) {
         let state = self.0.lock();
         for first in state.chunks {
             let mut next = first;
             while let Some(chunk) = next {
                 // SAFETY: chunks stay in place as long as this value, and are only ever borrowed shared.
                 let chunk = unsafe { chunk.as_ref() };
-                let objects = chunk.slots.iter().map(|slot| slot.object.get());
-                objects
-                    .filter(|object| !object.is_null())
-                    .for_each(|object| scan.fix_ambiguous(object.addr()));
+                for object in chunk.slots.iter().map(|slot| slot.object.get()) {
+                    if object.is_null() {
+                        scan.pass_by();
+                    } else {
+                        scan.fix_ambiguous(object.addr());
+                    }
+                }
                 next = chunk.next.get();
             }
         }

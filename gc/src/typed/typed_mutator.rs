@@ -36,7 +36,7 @@ impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B> {
     /// Registers a mutator of the calling thread, which begins outside. Waits while the heap is stopped.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_descriptor`].
+    /// Those of [`Heap::register`](crate::Heap::register).
     #[track_caller]
     pub fn register<'o>(&'o self) -> Result<TypedMutator<'o, 'h, A, B>> {
         let mutator = self.heap().register()?;
@@ -116,7 +116,10 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
     pub fn empty(&mut self) {
         let Self { points, mutator, .. } = self;
         let (attendance, heap) = (mutator.attendance(), mutator.heap());
-        attendance.come_back(heap.waiting());
+        // If this thread stops the heap itself, no other uses the points, and it would wait without end.
+        if !heap.is_stopped_here() {
+            attendance.come_back(heap.waiting());
+        }
         let _leave = Defer::new(|| attendance.leave(Place::Away, heap.waiting()));
         let Points { moved, moved_leaves, fixed, fixed_leaves, weak, with_references: _ } = &mut **points;
         moved.empty();
@@ -186,7 +189,10 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
 
 impl<A: Arena + Clone, B: BarrierPair> Drop for TypedMutator<'_, '_, A, B> {
     fn drop(&mut self) {
-        self.mutator.attendance().come_back(self.mutator.heap().waiting());
+        // If this thread stops the heap itself, no other uses the points, and it would wait without end.
+        if !self.mutator.heap().is_stopped_here() {
+            self.mutator.attendance().come_back(self.mutator.heap().waiting());
+        }
         // The points return their memory while the mutator runs. It leaves when it is dropped itself, after this.
         //
         // SAFETY: this runs once, and the points are not used afterwards.

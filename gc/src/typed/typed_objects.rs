@@ -81,32 +81,28 @@ impl<A: Arena, B: BarrierPair> Drop for OwnedRoots<'_, A, B> {
 }
 
 /// # Safety
-/// - `data` leads to roots, and the heap is stopped.
+/// - `data` leads to roots.
 unsafe fn scan_roots(data: *mut (), scan: &mut Scan<'_>) {
     // SAFETY: the caller promises roots, which are only ever borrowed shared.
     let roots = unsafe { &*data.cast::<Roots>() };
-    // SAFETY: the caller promises that the heap is stopped.
-    unsafe { roots.strong.scan_slots(scan) };
-    // SAFETY: the caller promises that the heap is stopped.
-    unsafe { roots.pinned.scan_pinned(scan) };
+    roots.strong.scan_slots(scan);
+    roots.pinned.scan_pinned(scan);
 }
 
 /// # Safety
-/// - `data` leads to roots, and the heap is stopped.
+/// - `data` leads to roots.
 unsafe fn scan_weak_roots(data: *mut (), scan: &mut Scan<'_>) {
     // SAFETY: the caller promises roots, which are only ever borrowed shared.
     let roots = unsafe { &*data.cast::<Roots>() };
-    // SAFETY: the caller promises that the heap is stopped.
-    unsafe { roots.weak.scan_slots(scan) };
+    roots.weak.scan_slots(scan);
 }
 
 /// # Safety
-/// - `data` leads to roots, and the heap is stopped.
+/// - `data` leads to roots.
 unsafe fn scan_short_roots(data: *mut (), scan: &mut Scan<'_>) {
     // SAFETY: the caller promises roots, which are only ever borrowed shared.
     let roots = unsafe { &*data.cast::<Roots>() };
-    // SAFETY: the caller promises that the heap is stopped.
-    unsafe { roots.short.scan_slots(scan) };
+    roots.short.scan_slots(scan);
 }
 
 impl<'h, A: Arena + Clone, B: BarrierPair> TypedObjects<'h, A, B>

@@ -2,6 +2,7 @@
 
 use tripoint_core::{Arena, BarrierPair, PoolId};
 
+use crate::collect::flip::know_objects;
 use crate::references::object::Object;
 use crate::stops::stopped::Stopped;
 
@@ -46,7 +47,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// and entries.
     pub fn census<'t>(&self, table: &'t mut [TypeCount]) -> Census<'t> {
         let (mut used, mut all) = (0, TypeCount::default());
-        self.walk_objects(|object| {
+        let mut count = |object: Object| {
             all.add(object);
             let known = table[..used].iter().position(|entry| entry.counts(object));
             let Some(entry) = table.get_mut(known.unwrap_or(used)) else { return };
@@ -59,7 +60,11 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
                 };
             }
             entry.add(object);
-        });
+        };
+        let members = self.heap().members().lock();
+        let flipped = know_objects(self.at_stop(), self.heap(), &members);
+        // SAFETY: no collection has begun, because the pools are locked.
+        members.for_each(|link| unsafe { link.member().for_each_object(flipped, &mut count) });
         Census { types: &table[..used], all }
     }
 }

@@ -11,6 +11,7 @@ use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair, aver};
 
 use crate::collect::flip::know_objects;
+use crate::references::at_stop::Flipped;
 use crate::references::own::Own;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
@@ -90,6 +91,7 @@ impl core::error::Error for NoPath {}
 
 /// A search, and its queue.
 struct Search<'a, 't, A> {
+    flipped: Flipped<'a>,
     own: &'a Own<'a, A>,
     table: &'t mut [PathStep],
     met: usize,
@@ -120,33 +122,27 @@ impl<A: Arena> Search<'_, '_, A> {
     }
 
     /// Meets what the entries from `first` on lead to, until the object is found. Returns the number of entries.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and its pools are flipped.
-    unsafe fn follow_all(&mut self, first: usize) -> usize {
+    fn follow_all(&mut self, first: usize) -> usize {
         let mut next = first;
         while self.found.is_none() && next < self.met {
-            // SAFETY: the caller promises that the heap is stopped, and its pools flipped.
-            unsafe { self.follow(next) };
+            self.follow(next);
             next += 1;
         }
         next
     }
 
     /// Meets what the object of an entry refers to.
-    ///
-    /// # Safety
-    /// - The heap is stopped, and its pools are flipped.
-    unsafe fn follow(&mut self, step: usize) {
+    fn follow(&mut self, step: usize) {
         let base = Addr::of(self.table[step].base);
         let found = self.own.find(base);
         aver!(found.is_some(), "the object at {base} is in no segment any more");
         let Some((link, segment)) = found else { return };
         // SAFETY: the segment is of that pool, and an object begins there: `meet` found it.
         let object = unsafe { link.member().object(segment, base) };
+        let at = self.flipped.at_stop();
         let mut show = |shown: Shown<'_>| self.meet(&shown, From::Step(step));
-        // SAFETY: the caller promises that the heap is stopped, and the object is of this pool.
-        unsafe { link.member().scan_object(object, &mut Scan::show(&mut show)) };
+        // SAFETY: the object is of this pool.
+        unsafe { link.member().scan_object(object, &mut Scan::show(at, &mut show)) };
     }
 }
 
@@ -183,33 +179,29 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// [`NoPath`], which says what to do.
     pub fn path_to<'t>(&self, addr: *const u8, table: &'t mut [PathStep]) -> Result<Path<'t>, NoPath> {
         let members = self.heap().members().lock();
-        // SAFETY: `self` says that the heap is stopped.
-        unsafe { know_objects(self.heap(), &members) };
+        let at = self.at_stop();
+        let flipped = know_objects(at, self.heap(), &members);
         let own = Own::new(self.heap().arena(), &members);
-        // SAFETY: the heap is stopped, and its pools were flipped.
-        let object = unsafe { own.object_at(Addr::of(addr)) }.ok_or(NoPath::NoObject)?;
+        let object = own.object_at(flipped, Addr::of(addr)).ok_or(NoPath::NoObject)?;
         // Also if a format panics: a mark that stays would keep an object from being scanned.
         let forget = Defer::new(|| {
-            // SAFETY: the heap is stopped, and no collection begins before this function returns, which has the lock.
-            members.for_each(|link| unsafe { link.member().forget_seen() });
+            // SAFETY: no collection begins before this function returns, which has locked the pools.
+            members.for_each(|link| unsafe { link.member().forget_seen(at) });
         });
         let target = object.block.range().base();
-        let mut search = Search { own: &own, table, met: 0, target, found: None, is_full: false };
+        let mut search = Search { flipped, own: &own, table, met: 0, target, found: None, is_full: false };
         self.heap().roots().lock().for_each(|root| {
             let mut show = |shown: Shown<'_>| search.meet(&shown, From::Root(root.id()));
-            // SAFETY: the heap is stopped, and roots were registered by a promise.
-            unsafe { root.scan(&mut Scan::show(&mut show)) };
+            root.scan(&mut Scan::show(at, &mut show));
         });
-        // SAFETY: the heap is stopped, and its pools were flipped.
-        let reached = unsafe { search.follow_all(0) };
+        let reached = search.follow_all(0);
         let is_finalizable = search.found.is_none() && !search.is_full && {
             let show = |object: *mut u8| {
                 let mut object = object;
                 search.meet(&Shown::Exact(&mut object), From::Nowhere);
             };
             self.heap().mailbox().lock().show_objects(show);
-            // SAFETY: the heap is stopped, and its pools were flipped.
-            unsafe { search.follow_all(reached) };
+            search.follow_all(reached);
             search.found.is_some()
         };
         let Search { table, found, is_full, .. } = search;

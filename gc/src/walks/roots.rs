@@ -2,7 +2,7 @@
 
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair};
 
-use crate::collect::flip::know_objects;
+use crate::references::member::Member;
 use crate::references::object::Object;
 use crate::references::root::RootId;
 use crate::references::scan::{Scan, Shown};
@@ -29,56 +29,84 @@ pub enum Referrer {
     Object(Object),
 }
 
+/// How many references are looked up at a time, with the roots locked: then they are shown, with the roots unlocked.
+const AT_ONCE: usize = 128;
+
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// Passes the references by which roots of the heap keep objects to `visit`: of tables the words with the tag, of
     /// ambiguous areas and stacks all words, of weak tables none.
     ///
-    /// The roots are locked meanwhile: `visit` must not use the heap.
-    pub fn walk_roots(&self, mut visit: impl FnMut(RootReference)) {
-        self.heap().roots().lock().for_each(|root| {
-            let mut show = |shown: Shown<'_>| {
-                let is_ambiguous = matches!(shown, Shown::Ambiguous(_));
-                visit(RootReference { root: root.id(), addr: shown.addr(), is_ambiguous });
-            };
-            // SAFETY: `self` says that the heap is stopped, and roots were registered by a promise.
-            unsafe { root.scan(&mut Scan::show(&mut show)) };
-        });
+    /// `visit` may create and drop pools and roots. Of a root that it drops, at most 127 more references are shown; of one
+    /// that it creates, none. A root is scanned once for each 128 of its references.
+    pub fn walk_roots(&mut self, mut visit: impl FnMut(RootReference)) {
+        let (heap, at_stop) = (self.heap(), self.at_stop());
+        heap.roots().lock().begin_walk();
+        let (mut at, mut shown_before) = (None, 0);
+        loop {
+            let mut found = [None; AT_ONCE];
+            {
+                let roots = heap.roots().lock();
+                let Some(root) = roots.at() else { return };
+                // If not, it was dropped meanwhile.
+                if at.replace(root.id()) != Some(root.id()) {
+                    shown_before = 0;
+                }
+                let mut count = 0_usize;
+                let mut show = |shown: Shown<'_>| {
+                    if !matches!(shown, Shown::Nothing)
+                        && let Some(entry) = found.get_mut(count.wrapping_sub(shown_before))
+                    {
+                        let is_ambiguous = matches!(shown, Shown::Ambiguous(_));
+                        *entry = Some(RootReference { root: root.id(), addr: shown.addr(), is_ambiguous });
+                    }
+                    count += 1;
+                };
+                root.scan(&mut Scan::show(at_stop, &mut show));
+                shown_before += AT_ONCE;
+                if count <= shown_before {
+                    roots.go_on();
+                    at = None;
+                }
+            }
+            found.into_iter().flatten().for_each(&mut visit);
+        }
     }
 
     /// Passes what refers to `object` and so keeps it to `visit`: roots first, and once for each reference. Weak
     /// references are left out. Exact references are those to [`Object::reference`], ambiguous ones those to any place
     /// in the object. Scans all objects of the heap.
     ///
-    /// As in [`Stopped::walk_objects`], `visit` must use neither the heap nor its pools.
-    pub fn walk_referrers(&self, object: Object, mut visit: impl FnMut(Referrer)) {
+    /// What is dropped and created by `visit` is shown as in [`Stopped::walk_roots`] and [`Stopped::walk_objects`].
+    pub fn walk_referrers(&mut self, object: Object, mut visit: impl FnMut(Referrer)) {
         let leads_there = |shown: &Shown<'_>| match shown {
             Shown::Exact(_) => shown.addr() == Addr::of(object.reference.as_ptr()),
             Shown::Ambiguous(_) => AddrRange::contains(object.block.range(), shown.addr()),
+            Shown::Nothing => false,
         };
-        let members = self.heap().members().lock();
-        // SAFETY: `self` says that the heap is stopped.
-        unsafe { know_objects(self.heap(), &members) };
-        self.heap().roots().lock().for_each(|root| {
-            let mut show = |shown: Shown<'_>| {
-                if leads_there(&shown) {
-                    visit(Referrer::Root(root.id()));
-                }
+        let (heap, at_stop) = (self.heap(), self.at_stop());
+        heap.roots().lock().begin_walk();
+        loop {
+            let (root, count) = {
+                let roots = heap.roots().lock();
+                let Some(root) = roots.at() else { break };
+                let mut count = 0;
+                let mut show = |shown: Shown<'_>| count += usize::from(leads_there(&shown));
+                root.scan(&mut Scan::show(at_stop, &mut show));
+                let root = root.id();
+                roots.go_on();
+                (root, count)
             };
-            // SAFETY: the heap is stopped, and roots were registered by a promise.
-            unsafe { root.scan(&mut Scan::show(&mut show)) };
-        });
-        members.for_each(|link| {
-            let mut look = |from: Object| {
-                let mut show = |shown: Shown<'_>| {
-                    if leads_there(&shown) {
-                        visit(Referrer::Object(from));
-                    }
-                };
-                // SAFETY: the heap is stopped, and the object is of this pool.
-                unsafe { link.member().scan_object(from, &mut Scan::show(&mut show)) };
-            };
-            // SAFETY: the heap is stopped, and its pools were flipped.
-            unsafe { link.member().for_each_object(&mut look) };
+            (0..count).for_each(|_| visit(Referrer::Root(root)));
+        }
+        let count_references = |member: &dyn Member, from: Object| {
+            let mut count = 0;
+            let mut show = |shown: Shown<'_>| count += usize::from(leads_there(&shown));
+            // SAFETY: the object is of this pool.
+            unsafe { member.scan_object(from, &mut Scan::show(at_stop, &mut show)) };
+            count
+        };
+        self.show_objects(count_references, |from, count| {
+            (0..count).for_each(|_| visit(Referrer::Object(from)));
         });
     }
 }

@@ -287,7 +287,7 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
     fn walk(&mut self) {
         let reachable = self.reachable();
         let Self { mutator, shadows, roots, pointed, slots, word, root_ids, .. } = self;
-        let stopped = mutator.stop(Duration::MAX).unwrap();
+        let mut stopped = mutator.stop(Duration::MAX).unwrap();
         let there = shadows.iter().enumerate().filter(|(_, shadow)| shadow.being == Being::There);
         let there: BTreeMap<_, _> = there.map(|(index, shadow)| (shadow.base(), index)).collect();
         let names: BTreeMap<_, _> =
@@ -358,8 +358,8 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
         let is_old = |shadow: usize| pairs.iter().filter(|(old, _)| *old == shadow).count();
         let is_right = pairs.iter().all(|&(old, new)| is_old(old) == 1 && is_old(new) == 0);
         let is_nailed = self.pointed.is_some_and(|shadow| is_old(shadow) > 0);
-        let stopped = self.mutator.stop(Duration::MAX).unwrap();
-        let applied = transform.apply(&stopped);
+        let mut stopped = self.mutator.stop(Duration::MAX).unwrap();
+        let applied = transform.apply(&mut stopped);
         drop(stopped);
         assert_eq!(applied.is_ok(), is_right && !is_nailed, "{applied:?}");
         self.found.transformed += usize::from(applied.is_ok() && !pairs.is_empty());
