@@ -122,7 +122,7 @@ fn figure() -> String {
     }
     names.push(TOP.to_vec());
     let row = |((floor, remark), names): (&(&str, &str), &Vec<&str>)| {
-        format!("{floor:<10}{:<56}{remark}\n", names.join("  "))
+        format!("{floor:<10}{:<63}{remark}\n", names.join("  "))
     };
     let rows: Vec<_> = FLOORS.iter().zip(&names).rev().map(row).collect();
     rows.join(&format!("{:13}|\n", ""))
