@@ -30,4 +30,6 @@ pub use tripoint_core::{
     SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
-pub use tripoint_pools::{FreedBlocks, GRANULE, Land, Null, StackBuffer, WaitingUnits};
+pub use tripoint_pools::{
+    FreedBlocks, GRANULE, Land, Null, SegregatedFit, StackBuffer, Variable, WaitingUnits,
+};

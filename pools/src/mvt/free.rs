@@ -222,9 +222,9 @@ impl FreeMemory for FreeBlocks {
         }
     }
 
-    unsafe fn insert(&mut self, block: Block) {
+    unsafe fn insert(&mut self, block: Block) -> Option<Block> {
         // SAFETY: the caller's promise.
-        unsafe { Self::insert(self, block) };
+        Some(unsafe { Self::insert(self, block) })
     }
 
     fn overlaps(&mut self, block: Block) -> bool {

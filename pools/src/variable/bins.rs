@@ -78,10 +78,6 @@ impl<F: FreeMemory> Binned<F> {
     /// - As [`FreeMemory::insert`].
     #[inline]
     pub(crate) unsafe fn put(&mut self, block: Block) {
-        if self.most == 0 {
-            // SAFETY: the caller's promise.
-            return unsafe { self.memory.insert(block) };
-        }
         // After damage nothing is kept: it is lost.
         if self.memory.ensure_sound().is_err() {
             return;
@@ -97,7 +93,8 @@ impl<F: FreeMemory> Binned<F> {
         let bin = block.size() / GRANULE - 1;
         if bin >= BINS {
             // SAFETY: the caller's promise.
-            return unsafe { self.memory.insert(block) };
+            unsafe { self.memory.insert(block) };
+            return;
         }
         let slot = block.base().cast::<*mut u8>();
         let next = self.key.encode(slot.addr().get(), self.heads[bin]);
@@ -190,9 +187,9 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
     }
 
     #[inline]
-    unsafe fn insert(&mut self, block: Block) {
+    unsafe fn insert(&mut self, block: Block) -> Option<Block> {
         // SAFETY: the caller's promise.
-        unsafe { self.memory.insert(block) };
+        unsafe { self.memory.insert(block) }
     }
 
     /// Those that wait have a seal of their own.
@@ -221,7 +218,7 @@ mod tests {
     use tripoint_core::{ClientArena, ClientArenaOptions, Store};
 
     use super::*;
-    use crate::mvff::{Mvff, MvffOptions};
+    use crate::{Mvff, MvffOptions};
 
     const SMALL: usize = 2 * GRANULE - crate::seal::SEAL_SIZE;
     const LARGE: usize = 5 * GRANULE - crate::seal::SEAL_SIZE;
