@@ -61,6 +61,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod blocks;
 mod cache;
 mod debug;
 pub mod design;

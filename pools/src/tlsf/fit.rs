@@ -36,7 +36,7 @@ impl FreeMemory for SegregatedFit {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn insert(&mut self, block: Block) -> Option<Block> {
         // SAFETY: the caller's promise; all memory of the pool is covered. After damage the block is lost.
         unsafe { Self::insert(self, block) }.ok()
