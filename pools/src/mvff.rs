@@ -99,7 +99,7 @@ impl FitMemory for Land {
     }
 
     #[inline]
-    fn round_up(size: usize) -> Option<usize> {
+    fn size_for(size: usize) -> Option<usize> {
         Self::granules(size)
     }
 

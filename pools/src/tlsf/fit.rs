@@ -72,7 +72,7 @@ impl FitMemory for SegregatedFit {
     }
 
     #[inline]
-    fn round_up(size: usize) -> Option<usize> {
+    fn size_for(size: usize) -> Option<usize> {
         round_up(size)
     }
 

@@ -55,14 +55,14 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
 
     #[inline]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
-        F::round_up(layout.size() + SEAL_SIZE)
+        F::size_for(layout.size() + SEAL_SIZE)
     }
 
     /// Returns a block that holds a whole fill, or else a part of the largest, so that small holes do not make
     /// small fills (design/pool-mvff.md `.mvff.fill`, design/pool-tlsf.md `.tlsf.fill`).
     fn fill(&self, layout: Layout) -> Result<Fill> {
         // Objects have this size together with their seals.
-        let size = F::round_up(layout.size()).ok_or(F::TOO_LARGE)?;
+        let size = F::size_for(layout.size()).ok_or(F::TOO_LARGE)?;
         let align = Align::of_layout(layout);
         let most = size.max(self.options.fill_size);
         let mut free = self.granules.free.lock()?;
@@ -91,7 +91,7 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
         // SAFETY: the caller is the buffer's owner.
         unsafe { self.put_freed(buffer) };
         // Objects have this size together with their seals.
-        let (size, align) = (F::round_up(layout.size()).ok_or(F::TOO_LARGE)?, Align::of_layout(layout));
+        let (size, align) = (F::size_for(layout.size()).ok_or(F::TOO_LARGE)?, Align::of_layout(layout));
         // SAFETY: the caller is the buffer's owner. The size is whole granules.
         if let Some(block) = unsafe { self.fill_with_several(buffer, size, align) }? {
             return Ok(block.into());

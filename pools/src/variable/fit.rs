@@ -10,7 +10,7 @@ use crate::link::Damaged;
 
 /// Free memory that serves objects of any size and alignment, in whole granules.
 ///
-/// Sizes that are asked for are those that [`round_up`](FitMemory::round_up) returns.
+/// Sizes that are asked for are those that [`size_for`](FitMemory::size_for) returns.
 pub(crate) trait FitMemory: FreeMemory + Sized {
     /// The name of the pools that have it.
     const CLASS: &'static str;
@@ -28,7 +28,7 @@ pub(crate) trait FitMemory: FreeMemory + Sized {
     fn new<A: Arena>(header: &PoolHeader<A>) -> Self;
 
     /// The size that an allocation of `size` bytes takes; `None` if no pool has as much.
-    fn round_up(size: usize) -> Option<usize>;
+    fn size_for(size: usize) -> Option<usize>;
 
     /// How much a request for `most` bytes in one piece finds, if there are no more.
     fn most_of(&mut self, most: usize) -> usize;
