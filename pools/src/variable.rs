@@ -137,8 +137,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     ///
     /// # Safety
     /// - As [`Variable::insert`].
-    // Not inline: so is `free`, with a layout that its caller knows.
-    #[inline(never)]
+    #[inline]
     unsafe fn put(&self, block: Block) {
         if self.freed == F::FREED {
             // SAFETY: whole granules of the pool, which the caller gives up.

@@ -238,7 +238,8 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> Store for Variable<A, F, L> {
         unsafe { self.insert(runs) };
     }
 
-    #[inline]
+    // Its caller mostly knows the layout, and so what size that takes.
+    #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that
         // `reserve_size` says, and does not use it any more.
