@@ -33,4 +33,6 @@ pub use tripoint_core::{
     SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
-pub use tripoint_pools::{CacheClass, FreedBlocks, GRANULE, Land, Null, StackBuffer, Unit, WaitingUnits};
+pub use tripoint_pools::{
+    CacheClass, FreedBlocks, GRANULE, Land, Null, SegregatedFit, StackBuffer, Unit, Variable, WaitingUnits,
+};

@@ -11,15 +11,14 @@ use core::ptr::NonNull;
 #[cfg(feature = "hardening")]
 use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{
-    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, LockKind, Magazine, PoolHeader,
-    PoolLock, PoolSizes, Result, aver, ensure,
+    Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, LockKind, PoolHeader, PoolLock,
+    PoolSizes, Result, aver, ensure,
 };
 
 use crate::extend::{Extension, extend_for};
 use crate::land::{GRANULE, Land};
 use crate::link::{Damaged, LinkKey, UNDAMAGED};
 use crate::poison::poison;
-use crate::runs::Runs;
 use crate::seal::{SEAL_SIZE, Seals, is_of_pool};
 
 /// The free memory of a pool, in whole granules.
@@ -33,12 +32,12 @@ pub(crate) trait FreeMemory: Send {
     /// Shows every free block, in the order of addresses.
     fn walk(&mut self, visit: &mut dyn FnMut(Block));
 
-    /// Adds a block. After damage it is lost.
+    /// Adds a block, and returns the free block that it is part of now; `None` after damage, when it is lost.
     ///
     /// # Safety
     /// - `block` is whole granules of the pool and overlaps no free block. Nothing else touches it from now on, and it
     ///   stays valid for reads and writes. Its pointer has the provenance of the arena's range.
-    unsafe fn insert(&mut self, block: Block);
+    unsafe fn insert(&mut self, block: Block) -> Option<Block>;
 
     /// Whether a block overlaps a free one, as far as that is found in the time of an insert. This is for hardened pools.
     #[cfg_attr(not(feature = "hardening"), allow(dead_code, reason = "only hardened pools ask"))]
@@ -187,19 +186,16 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         }
     }
 
-    /// As [`Granules::take_back`], for all objects of a magazine. What is no object is left out.
+    /// Adds a block to the free memory, and returns nothing to the arena.
     ///
     /// # Safety
-    /// - The objects are those of this pool that take `size` bytes. None is in the magazine twice, and nothing uses them
-    ///   any more.
-    pub(crate) unsafe fn take_back_all(&self, magazine: &mut Magazine, size: Option<usize>) -> Runs {
-        // SAFETY: the caller frees an object of that size, which the magazine has once.
-        magazine.replace_each(|object| unsafe { self.take_back(object, size) }.map(Block::base));
-        // SAFETY: `take_back` reaches each object by the arena's pointer. They are as large as said, and a size of `None`
-        // has no object.
-        let runs = unsafe { Runs::new(magazine, size.unwrap_or(GRANULE)) };
-        magazine.clear();
-        runs
+    /// - `block` is whole granules of the pool, which nothing uses any more.
+    pub(crate) unsafe fn join(&self, block: Block) {
+        if let Ok(mut free) = self.free.lock() {
+            // SAFETY: whole granules of the pool, which the caller gives up; its blocks all point with the provenance of
+            // the arena's range.
+            unsafe { free.insert(block) };
+        }
     }
 
     /// Returns `surplus` to the arena, and then what `next` takes out of the free memory, until
@@ -304,29 +300,33 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         Ok(found)
     }
 
-    /// Takes `min..=max` bytes from a new extent, whose rest joins the land. The caller has [begun to extend](Granules::begin_growth)
-    /// the pool.
+    /// Takes `min..=max` bytes from a new extent, whose rest is free from now on. `cover` gets the free memory ready for the
+    /// extent. The caller has [begun to extend](Granules::begin_growth) the pool.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_tracts`], and [`Error::Damaged`].
+    /// Those of [`Arena::alloc_tracts`] and of `cover`, and [`Error::Damaged`].
     pub(crate) fn take_extending(
         &self,
-        land_of: fn(&mut F) -> &mut Land,
         min: usize,
         max: usize,
         align: Align,
         extend_by: usize,
+        cover: impl FnOnce(Block) -> Result<()>,
     ) -> Result<Block> {
         let Extension { extent, wanted } = extend_for(&self.header, min, max, align, extend_by)?;
+        cover(extent)?;
+        let offset = wanted.base().get() - extent.range().base().get();
+        aver!(offset + wanted.size() <= extent.size(), "{wanted:?} is not in the new extent {extent:?}");
+        let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
+        let (given, back) = rest.split_at(wanted.size()).ok_or(Error::Limit)?;
         let mut free = self.free.lock()?;
-        let land = land_of(&mut free);
-        // SAFETY: whole grains, which are multiples of granules, fresh from the arena, whose
-        // blocks all point with the provenance of its range.
-        unsafe { land.insert(extent) };
-        let taken = land.take_range(wanted);
-        land.ensure_sound()?;
-        aver!(taken.is_some(), "{wanted:?} is not in the new extent {extent:?}");
-        taken.ok_or(Error::Limit)
+        for left in [front, back].into_iter().filter(|left| left.size() != 0) {
+            // SAFETY: granules of an extent fresh from the arena, which is covered, and whose blocks all point with the
+            // provenance of its range.
+            unsafe { free.insert(left) };
+        }
+        free.ensure_sound()?;
+        Ok(given)
     }
 }
 
@@ -344,9 +344,9 @@ impl FreeMemory for Land {
     }
 
     #[inline]
-    unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
-        unsafe { Self::insert(self, block) };
+    unsafe fn insert(&mut self, block: Block) -> Option<Block> {
+        // SAFETY: the caller's promise.
+        Some(unsafe { Self::insert(self, block) })
     }
 
     fn overlaps(&mut self, block: Block) -> bool {

@@ -5,9 +5,9 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, PoolId};
 
+use crate::blocks::{Chain, List};
 use crate::cache::batch_stack::BatchStack;
 use crate::link::LinkKey;
-use crate::mfs::free_list::{Chain, FreeList};
 use crate::mfs::return_stack::ReturnStack;
 
 /// The stack of returned units, for units of no pool.
@@ -40,11 +40,11 @@ impl UnitStack {
 
 /// Units of no pool.
 #[derive(Debug)]
-pub struct Units(FreeList);
+pub struct Units(List);
 
 impl Default for Units {
     fn default() -> Self {
-        Self(FreeList::of(no_pool()))
+        Self(List::of(no_pool()))
     }
 }
 

@@ -61,13 +61,11 @@
 #[cfg(test)]
 extern crate std;
 
-mod bins;
-mod buffers;
+mod blocks;
 mod cache;
 mod debug;
 pub mod design;
 mod extend;
-mod freed;
 mod granules;
 #[cfg(feature = "hardening")]
 mod hardening;
@@ -80,13 +78,12 @@ mod null;
 mod packets;
 mod poison;
 mod resize;
-mod room;
-mod runs;
 mod seal;
 mod snc;
 mod sparse_bits;
 mod surplus;
 mod tlsf;
+mod variable;
 
 #[cfg(any(tripoint_loom, tripoint_shuttle))]
 #[doc(hidden)]
@@ -94,7 +91,6 @@ pub mod internal;
 
 pub use cache::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot};
 pub use debug::{DebugOptions, DebugPool, DebugReport, DebugReports, Fault};
-pub use freed::FreedBlocks;
 #[cfg(feature = "hardening")]
 pub use hardening::set_hardening_seed;
 pub use land::{GRANULE, Land};
@@ -107,4 +103,5 @@ pub use packets::{
     PacketRegion, PacketRing, PacketRingCounts, Submission,
 };
 pub use snc::{Snc, SncOptions, StackBuffer};
-pub use tlsf::{Tlsf, TlsfOptions};
+pub use tlsf::{SegregatedFit, Tlsf, TlsfOptions};
+pub use variable::{FreedBlocks, Variable};

@@ -189,4 +189,26 @@ impl<'health> Watch<'health> {
             true
         }
     }
+
+    /// What was read; damage is noted, and none.
+    #[inline(always)]
+    pub(crate) fn noted<T>(self, read: Result<Option<T>, Damaged>) -> Option<T> {
+        read.unwrap_or_else(|Damaged| {
+            self.accepts(|_| false);
+            None
+        })
+    }
+
+    /// What was read, if it makes sense as well. Damage is noted.
+    ///
+    /// # Errors
+    /// [`Damaged`]
+    #[inline(always)]
+    pub(crate) fn sound<T>(
+        self,
+        read: Result<T, Damaged>,
+        makes_sense: impl FnOnce(&T) -> bool,
+    ) -> Result<T, Damaged> {
+        if self.accepts(|_| read.as_ref().is_ok_and(makes_sense)) { read } else { Err(Damaged) }
+    }
 }

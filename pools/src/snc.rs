@@ -122,7 +122,7 @@ impl<A: Arena, L: LockKind> Snc<A, L> {
             Some(found) => Ok(found),
             None => {
                 let extend_by = self.options.extend_by;
-                self.granules.take_extending(|land| land, needed, most, GRANULE_ALIGN, extend_by)
+                self.granules.take_extending(needed, most, GRANULE_ALIGN, extend_by, |_| Ok(()))
             }
         }
     }

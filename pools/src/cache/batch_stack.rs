@@ -5,11 +5,11 @@
 //! many blocks it has (design/cache.md `.depot`).
 
 use core::mem;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use tripoint_core::{Block, Lock};
 
-use super::descriptor::FreeBlock;
+use crate::blocks::{FreeBlock, Link, peek_link, read_link, write_link};
 use crate::link::{Damaged, LinkKey};
 use crate::poison::poison;
 
@@ -30,27 +30,26 @@ pub(crate) struct BatchStack(Lock<Batches>);
 /// ```
 #[derive(Debug)]
 struct Batches {
-    top: *mut FreeBlock,
+    top: Link,
     batches: usize,
     /// Whether a batch was asked for since `take_idle` last looked.
     is_used: bool,
 }
 
 impl Batches {
-    const EMPTY: Self = Self { top: ptr::null_mut(), batches: 0, is_used: false };
+    const EMPTY: Self = Self { top: None, batches: 0, is_used: false };
 
     fn pop(&mut self, key: LinkKey) -> Result<Option<NonNull<FreeBlock>>, Damaged> {
-        let Some(first) = NonNull::new(self.top) else { return Ok(None) };
+        let Some(first) = self.top else { return Ok(None) };
         let word = below_of(first);
-        // SAFETY: the first block of a batch on the stack has this word, which `push` wrote.
-        let below = key.decode(word.addr().get(), unsafe { word.read() });
         let left = self.batches.saturating_sub(1);
-        if LinkKey::CHECKS
-            && !(key.is_link(below.addr(), align_of::<Top>()) && below.is_null() == (left == 0))
-        {
+        // SAFETY: the first block of a batch on the stack has this word, which `push` wrote.
+        let below = unsafe { read_link(word, align_of::<Top>(), key) };
+        let below = below.ok().filter(|below| !LinkKey::CHECKS || below.is_none() == (left == 0));
+        let Some(below) = below else {
             *self = Self::EMPTY;
             return Err(Damaged);
-        }
+        };
         (self.top, self.batches) = (below, left);
         // SAFETY: a word of a free block, which is the caller's now.
         unsafe { poison(Block::new(word.cast(), size_of::<*mut FreeBlock>())) };
@@ -76,8 +75,8 @@ impl BatchStack {
         let below = below_of(first);
         let mut stack = self.0.lock();
         // SAFETY: the second word of a free block, which nothing uses.
-        unsafe { below.write(key.encode(below.addr().get(), stack.top)) };
-        stack.top = first.as_ptr();
+        unsafe { write_link(below, stack.top, key) };
+        stack.top = Some(first);
         stack.batches += 1;
     }
 
@@ -119,12 +118,11 @@ impl BatchStack {
         let stack = self.0.lock();
         let mut next = stack.top;
         for _ in 0..stack.batches {
-            let Some(first) = NonNull::new(next) else { return Ok(()) };
-            let first = reach(first);
+            let Some(first) = next.map(&reach) else { return Ok(()) };
             visit(first)?;
             let word = below_of(first);
             // SAFETY: `visit` accepted the block, which is a batch's first.
-            next = key.decode(word.addr().get(), unsafe { word.read() });
+            next = NonNull::new(unsafe { peek_link(word, key) });
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! Batches in the class of a cache: how one is cut off its list, and how it becomes the list (design/cache.md `.depot`).
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use tripoint_core::Magazine;
 use tripoint_core::internal::Ordering;
 
 use super::classes::{BLOCK_ALIGN, CacheClass};
-use super::descriptor::{ClassWords, FreeBlock};
+use super::descriptor::ClassWords;
 use super::hints::{prefetch_batch, write_hints};
+use crate::blocks::{FreeBlock, Link};
 use crate::link::{Damaged, Watch};
 
 /// Makes a batch the list of a class that keeps nothing.
@@ -18,7 +19,7 @@ use crate::link::{Damaged, Watch};
 pub(super) unsafe fn fill_with_batch(words: &ClassWords, class: &CacheClass, first: NonNull<FreeBlock>) {
     // SAFETY: `cut_batch` wrote the hints; the caller promises the rest.
     unsafe { prefetch_batch(first, class.size) };
-    words.head.store(first.as_ptr(), Ordering::Relaxed);
+    words.head.set(Some(first));
     words.count.store(class.batch(), Ordering::Relaxed);
 }
 
@@ -36,24 +37,23 @@ pub(super) unsafe fn cut_batch(
 ) -> Result<Option<NonNull<FreeBlock>>, Damaged> {
     let batch = class.batch();
     let Some(rest) = words.count.load(Ordering::Relaxed).checked_sub(batch) else { return Ok(None) };
-    let Some(first) = NonNull::new(words.head.load(Ordering::Relaxed)) else { return Ok(None) };
+    let Some(first) = words.head.first() else { return Ok(None) };
     let mut blocks = [first; Magazine::MAX];
     let Some(blocks) = blocks.get_mut(..batch) else { return Ok(None) };
     // SAFETY: the class keeps that many blocks, which the caller owns.
     let next = unsafe { follow(blocks, rest, watch) }?;
     if let Some(last) = blocks.last() {
-        let end = watch.key.encode(last.addr().get(), ptr::null_mut());
         // SAFETY: a free block of the class, which is the caller's.
-        unsafe { last.write(FreeBlock { next: end }) };
+        unsafe { FreeBlock::link(last.cast(), None, watch.key) };
     }
     // SAFETY: free blocks of the class, which are the caller's; each begins with its link.
     unsafe { write_hints(blocks, class.size) };
-    words.head.store(next, Ordering::Relaxed);
+    words.head.set(next);
     words.count.store(rest, Ordering::Relaxed);
     Ok(Some(first))
 }
 
-/// Notes the blocks that follow the first, and returns the one after them; null if `rest`, the number of
+/// Notes the blocks that follow the first, and returns the one after them; none if `rest`, the number of
 /// blocks that are in the list besides, is zero.
 ///
 /// # Errors
@@ -61,22 +61,16 @@ pub(super) unsafe fn cut_batch(
 ///
 /// # Safety
 /// - The list of the first block has as many blocks as there are places, and `rest` more. They are the caller's.
-unsafe fn follow(
-    blocks: &mut [NonNull<FreeBlock>],
-    rest: usize,
-    watch: Watch<'_>,
-) -> Result<*mut FreeBlock, Damaged> {
-    let mut next = ptr::null_mut();
+unsafe fn follow(blocks: &mut [NonNull<FreeBlock>], rest: usize, watch: Watch<'_>) -> Result<Link, Damaged> {
+    let mut next = None;
     let mut left = rest + blocks.len();
     for place in blocks {
-        *place = NonNull::new(next).unwrap_or(*place);
+        *place = next.unwrap_or(*place);
         left -= 1;
         // SAFETY: a block of the pool, aligned for words, which the caller has: the first of the list, or where a link led that was
         // checked. Any word makes a link; whether it is one that was written here is checked next.
-        next = watch.key.decode(place.addr().get(), unsafe { place.read() }.next);
-        if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (left == 0)) {
-            return Err(Damaged);
-        }
+        let link = unsafe { FreeBlock::read(*place, BLOCK_ALIGN, watch.key) };
+        next = watch.sound(link, |next| next.is_none() == (left == 0))?;
     }
     Ok(next)
 }

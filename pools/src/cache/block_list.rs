@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use tripoint_core::{Addr, Align, Arena, CheckError, PoolHeader, ensure};
 
 use super::classes::{BLOCK_ALIGN, CacheClass};
-use super::descriptor::FreeBlock;
+use crate::blocks::{FreeBlock, Link, peek_link};
 use crate::link::LinkKey;
 
 /// The alignment of every block.
@@ -17,24 +17,22 @@ pub(super) fn ensure_list<A: Arena>(
     header: &PoolHeader<A>,
     key: LinkKey,
     class: &CacheClass,
-    first: *mut FreeBlock,
+    first: Link,
     count: usize,
 ) -> Result<(), CheckError> {
     let mut next = first;
     for _ in 0..count {
-        let addr = Addr::of(next);
-        ensure(owner, addr != Addr::ZERO && addr.is_aligned(ALIGN), "blocks are aligned")?;
+        let addr = next.map_or(Addr::ZERO, |block| Addr::of(block.as_ptr()));
+        let block = next.filter(|_| addr.is_aligned(ALIGN));
+        ensure(owner, block.is_some(), "blocks are aligned")?;
         for place in [Some(addr), addr.checked_add(class.size - 1)] {
             let pool = place.and_then(|place| header.arena().pool_of(place));
             ensure(owner, pool == Some(header.id()), "blocks lie in the pool")?;
         }
-        // SAFETY: aligned memory of the pool, which is the list's owner's; any words make
-        // a link.
-        next = key.decode(addr.get(), unsafe { next.read() }.next);
+        // SAFETY: aligned memory of the pool, which is the list's owner's.
+        let link = block.and_then(|block| NonNull::new(unsafe { peek_link::<FreeBlock>(block.cast(), key) }));
         // By a pointer of the arena: the provenance of a damaged link is unknown.
-        if let Some(link) = NonNull::new(next) {
-            next = header.reach(link.addr()).cast().as_ptr();
-        }
+        next = link.map(|link| header.reach(link.addr()).cast());
     }
-    ensure(owner, next.is_null(), "a list has as many blocks as were counted")
+    ensure(owner, next.is_none(), "a list has as many blocks as were counted")
 }

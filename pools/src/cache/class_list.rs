@@ -8,11 +8,9 @@ use tripoint_core::Magazine;
 use tripoint_core::internal::{Ordering, prefetch};
 
 use super::classes::BLOCK_ALIGN;
-use super::descriptor::{ClassWords, FreeBlock};
+use super::descriptor::ClassWords;
+use crate::blocks::{FreeBlock, Link};
 use crate::link::{Damaged, LinkKey, Watch};
-
-/// A value that no link has: it is not aligned.
-const NO_LINK: *mut FreeBlock = ptr::without_provenance_mut(1);
 
 impl ClassWords {
     /// Takes the block that was freed last. `rest` blocks are left then.
@@ -25,11 +23,11 @@ impl ClassWords {
     #[inline(always)]
     pub(super) unsafe fn pop(&self, rest: usize, watch: Watch<'_>) -> Result<NonNull<u8>, Damaged> {
         // SAFETY: the head of a class that keeps blocks is one, so not null.
-        let block = unsafe { NonNull::new_unchecked(self.head.load(Ordering::Relaxed)) };
+        let block = unsafe { self.head.first().unwrap_unchecked() };
         // SAFETY: the caller owns the cache, and `rest` blocks follow the head.
         let next = unsafe { unlink(block, rest, watch) }?;
-        prefetch(next);
-        self.head.store(next, Ordering::Relaxed);
+        prefetch(next.map_or(ptr::null(), |next| next.as_ptr().cast_const()));
+        self.head.set(next);
         self.count.store(rest, Ordering::Relaxed);
         Ok(block.cast())
     }
@@ -41,9 +39,8 @@ impl ClassWords {
     ///   blocks, and the caller owns the cache.
     #[inline(always)]
     pub(super) unsafe fn push(&self, object: NonNull<u8>, count: usize, key: LinkKey) {
-        // SAFETY: a block of the class that nothing uses.
-        let block = unsafe { link(object.cast(), self.head.load(Ordering::Relaxed), key) };
-        self.head.store(block, Ordering::Relaxed);
+        // SAFETY: a block of the class that nothing uses. The caller owns the cache.
+        unsafe { self.head.push(object, key) };
         self.count.store(count + 1, Ordering::Relaxed);
     }
 
@@ -54,11 +51,11 @@ impl ClassWords {
     /// - The class keeps as many blocks as are counted, linked by the key of `watch`, and the caller owns the cache.
     pub(super) unsafe fn take_out(&self, most: usize, watch: Watch<'_>) -> (Magazine, Result<(), Damaged>) {
         let mut magazine = Magazine::up_to(most);
-        let (mut head, mut count) = (self.head.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed));
+        let (mut head, mut count) = (self.head.first(), self.count.load(Ordering::Relaxed));
         let mut outcome = Ok(());
         let blocks = (0..count).map_while(|_| {
             // SAFETY: the head of a list that is not empty is a block.
-            let block = unsafe { NonNull::new_unchecked(head) };
+            let block = unsafe { head.unwrap_unchecked() };
             // SAFETY: the class keeps `count` blocks, of which `block` is the first.
             match unsafe { unlink(block, count - 1, watch) } {
                 Ok(next) => (head, count) = (next, count - 1),
@@ -70,7 +67,7 @@ impl ClassWords {
             Some(block.cast())
         });
         magazine.extend(blocks);
-        self.head.store(head, Ordering::Relaxed);
+        self.head.set(head);
         self.count.store(count, Ordering::Relaxed);
         (magazine, outcome)
     }
@@ -81,13 +78,13 @@ impl ClassWords {
     /// - They are blocks of the class that nothing uses, and the caller owns the cache.
     pub(super) unsafe fn put_back(&self, blocks: &Magazine, key: LinkKey) {
         // Read now: the pool may have called a hook, which may have used this cache.
-        let mut head = self.head.load(Ordering::Relaxed);
+        let mut head = self.head.first();
         let count = self.count.load(Ordering::Relaxed);
         for block in blocks.as_slice().iter().rev() {
             // SAFETY: a block of the class that nothing uses.
-            head = unsafe { link(block.cast(), head, key) };
+            head = Some(unsafe { FreeBlock::link(*block, head, key) });
         }
-        self.head.store(head, Ordering::Relaxed);
+        self.head.set(head);
         self.count.store(count + blocks.len(), Ordering::Relaxed);
     }
 }
@@ -100,33 +97,9 @@ impl ClassWords {
 /// # Safety
 /// - The block is the first of a class, in which `rest` blocks follow it, and the caller owns the cache.
 #[inline(always)]
-unsafe fn unlink(
-    block: NonNull<FreeBlock>,
-    rest: usize,
-    watch: Watch<'_>,
-) -> Result<*mut FreeBlock, Damaged> {
-    // SAFETY: a free block of the class begins with its link.
-    let next = watch.key.decode(block.addr().get(), unsafe { block.read() }.next);
-    if !watch.accepts(|key| key.is_link(next.addr(), BLOCK_ALIGN) && next.is_null() == (rest == 0)) {
-        return Err(Damaged);
-    }
-    if LinkKey::CHECKS {
-        let next = watch.key.encode(block.addr().get(), NO_LINK);
-        // SAFETY: a free block of the class. It loses its link here, so that it is given
-        // out only once for each time it is put.
-        unsafe { block.write(FreeBlock { next }) };
-    }
-    Ok(next)
-}
-
-/// Puts a block before the list that begins with `head`, and returns the new first block.
-///
-/// # Safety
-/// - `block` is a block of the class of that list, and nothing uses it.
-#[inline(always)]
-unsafe fn link(block: NonNull<FreeBlock>, head: *mut FreeBlock, key: LinkKey) -> *mut FreeBlock {
-    let next = key.encode(block.addr().get(), head);
-    // SAFETY: blocks have room for a word and are aligned for it.
-    unsafe { block.write(FreeBlock { next }) };
-    block.as_ptr()
+unsafe fn unlink(block: NonNull<FreeBlock>, rest: usize, watch: Watch<'_>) -> Result<Link, Damaged> {
+    // SAFETY: a free block of the class begins with its link. It loses that here, so that it is given out only once for each
+    // time it is put.
+    let next = unsafe { FreeBlock::unlink(block, BLOCK_ALIGN, watch.key) };
+    watch.sound(next, |next| next.is_none() == (rest == 0))
 }

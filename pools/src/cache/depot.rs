@@ -11,7 +11,7 @@ use tripoint_core::{
 use super::batch_stack::BatchStack;
 use super::block_list::ensure_list;
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
-use super::descriptor::FreeBlock;
+use crate::blocks::{FreeBlock, Link};
 use crate::link::{Damaged, LinkKey};
 
 /// Batches of free blocks between a pool and its caches ([`Cache::with_depot`](super::Cache::with_depot)).
@@ -198,16 +198,16 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     fn free_batch(&self, class: &CacheClass, first: NonNull<FreeBlock>) {
         let Some(block) = class.block() else { return };
         let mut magazine = Magazine::up_to(class.batch());
-        let mut next = first.as_ptr();
-        while let Some(first) = NonNull::new(next).filter(|_| magazine.room() != 0) {
-            // SAFETY: a block of a batch begins with its link.
-            next = self.key.decode(next.addr(), unsafe { first.read() }.next);
+        let mut next: Link = Some(first);
+        while let Some(first) = next.filter(|_| magazine.room() != 0) {
             let left = magazine.room() - 1;
-            if LinkKey::CHECKS
-                && !(self.key.is_link(next.addr(), CacheClass::ALIGN) && next.is_null() == (left == 0))
-            {
+            // SAFETY: a block of a batch begins with its link.
+            let link = unsafe { FreeBlock::read(first, CacheClass::ALIGN, self.key) };
+            let Some(link) = link.ok().filter(|next| !LinkKey::CHECKS || next.is_none() == (left == 0))
+            else {
                 return self.pool.note_damage();
-            }
+            };
+            next = link;
             // SAFETY: a block of the class, which the cache that kept it set aside.
             if LinkKey::CHECKS && !unsafe { self.pool.put_in_use(first.cast(), block) } {
                 return self.pool.note_damage();
@@ -249,7 +249,7 @@ impl<P: ManualPool> Check for Depot<'_, P> {
         for (class, stack) in self.classes.as_slice().iter().zip(&self.stacks) {
             let reach = |first: NonNull<FreeBlock>| header.reach(first.addr()).cast();
             stack.visit(self.key, reach, |first| {
-                ensure_list(CLASS, header, self.key, class, first.as_ptr(), class.batch())
+                ensure_list(CLASS, header, self.key, class, Some(first), class.batch())
             })?;
         }
         Ok(())

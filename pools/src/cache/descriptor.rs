@@ -11,19 +11,11 @@
 //! Both sides of a trip follow the protocol of allocation points, [`Trips`], with the
 //! limit of each class as a limit of its own (design/cache.md `.trip`).
 
-use core::ptr;
-
 use tripoint_core::internal::Trips;
-use tripoint_core::internal::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
-
-/// The first word of a block in a cache.
-#[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct FreeBlock {
-    pub(crate) next: *mut FreeBlock,
-}
+use crate::blocks::OwnList;
 
 /// The words of one class.
 ///
@@ -36,7 +28,7 @@ pub(crate) struct FreeBlock {
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct ClassWords {
-    pub(crate) head: AtomicPtr<FreeBlock>,
+    pub(crate) head: OwnList,
     pub(crate) count: AtomicUsize,
     /// The most blocks kept, or zero so that every call takes the slow path.
     pub(crate) limit: AtomicUsize,
@@ -68,7 +60,7 @@ impl CacheDescriptor {
     pub fn new(classes: CacheClasses) -> Self {
         let limit = |index| classes.as_slice().get(index).map_or(0, |class: &CacheClass| class.count);
         let words = |index| ClassWords {
-            head: AtomicPtr::new(ptr::null_mut()),
+            head: OwnList::none(),
             count: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit(index)),
             portion: AtomicU32::new(0),

@@ -18,7 +18,7 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{PREFETCHES, prefetch};
 
-use super::descriptor::FreeBlock;
+use crate::blocks::FreeBlock;
 use crate::link::LinkKey;
 
 /// The words of a cache line.

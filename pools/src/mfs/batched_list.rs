@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::Block;
 
-use super::free_list::{Chain, FreeList, FreeUnit, Link};
+use crate::blocks::{Chain, FreeBlock, Link, List};
 use crate::link::{Damaged, LinkKey, Watch};
 
 /// Where a batch ends, and how many units there are up to there.
@@ -29,14 +29,14 @@ struct Batch {
 impl Batch {
     const NONE: Self = Self { last: None, count: 0 };
     /// The bytes of a unit that has room for it.
-    const ROOM: usize = size_of::<FreeUnit>() + size_of::<Self>();
+    const ROOM: usize = size_of::<FreeBlock>() + size_of::<Self>();
 
     /// Its place in the first unit of a closed batch: behind the link.
     ///
     /// # Safety
     /// - `first` is a unit of at least [`Batch::ROOM`] bytes.
     #[inline(always)]
-    unsafe fn place(first: NonNull<FreeUnit>) -> NonNull<Self> {
+    unsafe fn place(first: NonNull<FreeBlock>) -> NonNull<Self> {
         // SAFETY: the unit is larger than its link.
         unsafe { first.add(1).cast() }
     }
@@ -46,7 +46,7 @@ impl Batch {
     /// # Safety
     /// - `first` is a free unit of at least [`Batch::ROOM`] bytes, which the caller may write to.
     #[inline(always)]
-    unsafe fn write(self, first: NonNull<FreeUnit>) {
+    unsafe fn write(self, first: NonNull<FreeBlock>) {
         // SAFETY: words of the unit, which is aligned for words.
         unsafe { Self::place(first).write(self) };
     }
@@ -56,7 +56,7 @@ impl Batch {
     /// # Safety
     /// - `first` is a free unit of at least [`Batch::ROOM`] bytes, with which a closed batch begins.
     #[inline(always)]
-    unsafe fn read(first: NonNull<FreeUnit>) -> Self {
+    unsafe fn read(first: NonNull<FreeBlock>) -> Self {
         // SAFETY: words of the unit, which is aligned for words; any words make a batch.
         unsafe { Self::place(first).read() }
     }
@@ -71,7 +71,7 @@ impl Batch {
 /// ```
 #[derive(Debug)]
 pub(super) struct BatchedList {
-    units: FreeList,
+    units: List,
     open: Batch,
     /// How many units are in closed batches.
     closed: usize,
@@ -89,7 +89,7 @@ impl BatchedList {
     pub(super) const fn of(key: LinkKey, unit: usize, batch: usize) -> Self {
         let has_batches = unit >= Batch::ROOM && !LinkKey::CHECKS;
         let batch = if has_batches { batch } else { usize::MAX };
-        Self { units: FreeList::of(key), open: Batch::NONE, closed: 0, batch }
+        Self { units: List::of(key), open: Batch::NONE, closed: 0, batch }
     }
 
     /// The number of units.
@@ -298,7 +298,7 @@ impl BatchedList {
         let open = self.open;
         let (Some(first), Some(last)) = (self.units.first(), open.last) else { return false };
         // SAFETY: the last unit of the open batch is free and begins with its link.
-        let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { return false };
+        let Some(next) = (unsafe { FreeBlock::next(last, self.watch()) }) else { return false };
         // SAFETY: behind the open batch there are others, so a closed one begins here.
         let batch = unsafe { Batch::read(next) };
         if open.count + batch.count <= self.batch {
@@ -333,7 +333,7 @@ impl Batches {
     ///
     /// # Safety
     /// - `unit` is the next unit of the list, and the caller's to read.
-    pub(super) unsafe fn step(&mut self, unit: NonNull<FreeUnit>) -> bool {
+    pub(super) unsafe fn step(&mut self, unit: NonNull<FreeBlock>) -> bool {
         if self.batch.count == 0 && self.left != 0 {
             // SAFETY: a batch ended with the unit before, so a closed one begins here.
             self.batch = unsafe { Batch::read(unit) };

@@ -10,9 +10,9 @@ use tripoint_core::{
     Shared, Store, aver, ensure, line,
 };
 
-use super::free_list::{FreeList, FreeUnit, Link};
 use super::magazine::{for_each_in_magazine, unpack, unpack_all};
 use super::{Mfs, UNSERVED, Unit};
+use crate::blocks::{FreeBlock, Link, List};
 use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 
 /// One thread's free units of an [`Mfs`]. Allocating takes the unit freed last,
@@ -142,7 +142,7 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
     }
 
     /// Keeps the units of a list, and notes what was met in it.
-    fn keep(&self, list: &FreeList) {
+    fn keep(&self, list: &List) {
         self.list.set(list.first());
         let _ = self.health.note(list.ensure_sound());
     }
@@ -175,16 +175,16 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
     }
 
     /// Takes all units it keeps.
-    fn take_list(&self) -> FreeList {
+    fn take_list(&self) -> List {
         // SAFETY: units in the cache's list are free and the cache's, which gives
         // them up here.
-        let mut list = unsafe { FreeList::from_link(self.list.take(), self.key) };
+        let mut list = unsafe { List::from_link(self.list.take(), self.key) };
         if let Some(last) = self.last.take() {
             // SAFETY: given up by `free`, and in no list.
             unsafe { list.push(last) };
         }
         // SAFETY: what the cache keeps as magazines came off the pool's stack.
-        let magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
+        let magazines = unsafe { List::from_link(self.magazines.take(), self.key) };
         // SAFETY: magazines of the pool's units, of this size, which are in no other list.
         unsafe { unpack_all(magazines, self.pool.unit_size(), self.pool.units_max(), &mut list) };
         list
@@ -196,11 +196,11 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
     #[inline(never)]
     fn fill(&self) -> Result<NonNull<u8>> {
         // SAFETY: what the cache keeps as magazines came off the pool's stack.
-        let mut magazines = unsafe { FreeList::from_link(self.magazines.take(), self.key) };
+        let mut magazines = unsafe { List::from_link(self.magazines.take(), self.key) };
         if magazines.first().is_none() {
             magazines = self.pool.returned().take();
         }
-        let mut units = FreeList::of(self.key);
+        let mut units = List::of(self.key);
         // SAFETY: the cache keeps, and the pool's stack holds, only magazines of the pool's units.
         unsafe { unpack(&mut magazines, self.pool.unit_size(), &mut units) };
         self.magazines.set(magazines.first());
@@ -223,7 +223,7 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
         &self,
         first: Link,
         watch: Watch<'_>,
-        inside: impl Fn(NonNull<FreeUnit>, &mut dyn FnMut(NonNull<u8>)),
+        inside: impl Fn(NonNull<FreeBlock>, &mut dyn FnMut(NonNull<u8>)),
     ) -> Result<(), CheckError> {
         let most = self.pool.units_max();
         let (mut next, mut count) = (first, 0);
@@ -238,7 +238,7 @@ impl<'pool, A: Arena, U: Unit, L: LockKind> MfsCache<'pool, A, U, L> {
             packed?;
             // SAFETY: aligned memory of the pool, which is the cache's; any words
             // make a link.
-            next = unsafe { FreeUnit::next(unit, watch) }.map(|next| self.pool.reach(next));
+            next = unsafe { FreeBlock::next(unit, watch) }.map(|next| self.pool.reach(next));
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
         }
         let Some(unit) = self.list.get() else { return self.fill() };
         // SAFETY: units in the list are free and begin with their link.
-        self.list.set(unsafe { FreeUnit::take(unit, self.watch()) });
+        self.list.set(unsafe { FreeBlock::take(unit, self.watch()) });
         self.ensure_sound()?;
         self.hand_out(unit.cast())
     }
@@ -276,7 +276,7 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> Store for MfsCache<'_, A, U, L> {
         let Ok(object) = self.health.note(unsafe { self.pool.take_back(object) }) else { return };
         if let Some(before) = self.last.get() {
             // SAFETY: a unit that was given up, here, and is in no list.
-            self.list.set(Some(unsafe { FreeUnit::link(before, self.list.get(), self.key) }));
+            self.list.set(Some(unsafe { FreeBlock::link(before, self.list.get(), self.key) }));
         }
         self.last.set(Some(object));
     }

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use tripoint_core::{Block, aver};
 
 use super::batched_list::BatchedList;
-use super::free_list::{Chain, FreeUnit};
+use crate::blocks::{Chain, FreeBlock};
 use crate::link::{Damaged, LinkKey};
 
 /// Of two units the one at the lower address.
@@ -228,7 +228,7 @@ impl FreeUnits {
             // SAFETY: units in the list are free, and as large as the unit says.
             visit(unsafe { Block::new(listed.cast(), unit) });
             // SAFETY: a unit of the list: free, so it begins with its link.
-            next = unsafe { FreeUnit::next(listed, self.list.watch()) };
+            next = unsafe { FreeBlock::next(listed, self.list.watch()) };
         }
         if let Some(run) = run {
             visit(run);

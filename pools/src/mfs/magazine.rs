@@ -11,7 +11,7 @@
 
 use core::ptr::NonNull;
 
-use super::free_list::{Chain, FreeList, FreeUnit, decode, encode};
+use crate::blocks::{Chain, FreeBlock, List, read_link, write_link};
 use crate::link::{LinkKey, Watch};
 use crate::seal::SEAL_SIZE;
 
@@ -33,7 +33,7 @@ const fn slots(unit: usize) -> usize {
 /// # Safety
 /// - `unit` is a unit that has as many slots.
 #[inline(always)]
-unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
+unsafe fn slot(unit: NonNull<FreeBlock>, number: usize) -> NonNull<Slot> {
     // SAFETY: the unit has a slot of this number, so the word lies in it.
     unsafe { unit.cast::<Slot>().add(number) }
 }
@@ -43,11 +43,11 @@ unsafe fn slot(unit: NonNull<FreeUnit>, number: usize) -> NonNull<Slot> {
 /// # Safety
 /// - `unit` is a unit that nothing uses, and has as many slots.
 #[inline(always)]
-unsafe fn write(unit: NonNull<FreeUnit>, number: usize, packed: Option<NonNull<u8>>, key: LinkKey) {
+unsafe fn write(unit: NonNull<FreeBlock>, number: usize, packed: Option<NonNull<u8>>, key: LinkKey) {
     // SAFETY: the unit has a slot of this number.
     let slot = unsafe { slot(unit, number) };
     // SAFETY: a word of a unit that nothing uses; units are aligned for words.
-    unsafe { slot.write(encode(slot.addr().get(), packed, key)) };
+    unsafe { write_link(slot, packed, key) };
 }
 
 /// Free units in magazines, which belong to the holder.
@@ -114,7 +114,7 @@ impl Magazines {
 /// - Both lists are of free units of this size; those of `magazines` came from
 ///   [`Magazines::take`].
 #[inline]
-pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut FreeList) {
+pub(crate) unsafe fn unpack(magazines: &mut List, size: usize, units: &mut List) {
     let Some(unit) = magazines.first() else { return };
     magazines.pop();
     // SAFETY: `Magazines::take` left magazines whose slots are written, from the last one
@@ -130,7 +130,7 @@ pub(crate) unsafe fn unpack(magazines: &mut FreeList, size: usize, units: &mut F
 ///
 /// # Safety
 /// As [`unpack`].
-pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, most: usize, units: &mut FreeList) {
+pub(crate) unsafe fn unpack_all(mut magazines: List, size: usize, most: usize, units: &mut List) {
     for _ in 0..most {
         if magazines.first().is_none() || units.ensure_sound().is_err() {
             break;
@@ -148,7 +148,7 @@ pub(crate) unsafe fn unpack_all(mut magazines: FreeList, size: usize, most: usiz
 /// # Safety
 /// - `unit` is a magazine from [`Magazines::take`] that is not unpacked.
 pub(crate) unsafe fn for_each_in_magazine(
-    unit: NonNull<FreeUnit>,
+    unit: NonNull<FreeBlock>,
     size: usize,
     watch: Watch<'_>,
     mut visit: impl FnMut(NonNull<u8>),
@@ -157,7 +157,8 @@ pub(crate) unsafe fn for_each_in_magazine(
         // SAFETY: the number of a slot.
         let slot = unsafe { slot(unit, number) };
         // SAFETY: a slot of the magazine, written because those above it are used.
-        let Some(packed) = decode(slot.addr().get(), unsafe { slot.read() }, watch) else { return };
+        let packed = unsafe { read_link(slot, align_of::<FreeBlock>(), watch.key) };
+        let Some(packed) = watch.noted(packed) else { return };
         visit(packed);
     }
 }

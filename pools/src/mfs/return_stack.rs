@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, Ordering};
 
-use super::free_list::{Chain, FreeList, FreeUnit};
+use crate::blocks::{Chain, FreeBlock, List};
 use crate::link::LinkKey;
 
 /// The units that a thread frees at once.
@@ -20,7 +20,7 @@ pub(crate) const BATCH: usize = 64;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct ReturnStack {
-    head: AtomicPtr<FreeUnit>,
+    head: AtomicPtr<FreeBlock>,
     key: LinkKey,
 }
 
@@ -37,7 +37,7 @@ impl ReturnStack {
         loop {
             // SAFETY: the last unit of a chain is free, and stays valid as long as the stack
             // that it goes into is used (`Chain::of`).
-            unsafe { FreeUnit::link(chain.last().cast(), NonNull::new(head), self.key) };
+            unsafe { FreeBlock::link(chain.last().cast(), NonNull::new(head), self.key) };
             // Release: the thread that takes the units sees their links, and what their
             // last user did (design/pool-mfs.md `.returns.order`).
             let pushed = self.head.compare_exchange_weak(
@@ -54,13 +54,13 @@ impl ReturnStack {
     }
 
     /// Takes everything: one swap, or a load if there is nothing.
-    pub(crate) fn take(&self) -> FreeList {
+    pub(crate) fn take(&self) -> List {
         if self.head.load(Ordering::Relaxed).is_null() {
-            return FreeList::of(self.key);
+            return List::of(self.key);
         }
         let first = NonNull::new(self.head.swap(ptr::null_mut(), Ordering::Acquire));
         // SAFETY: pushed units are free, linked to each other and to nothing else,
         // and the swap took all of them from all other threads.
-        unsafe { FreeList::from_link(first, self.key) }
+        unsafe { List::from_link(first, self.key) }
     }
 }

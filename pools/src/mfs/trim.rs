@@ -4,9 +4,9 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, Arena, Block, LockKind, PoolLock};
 
-use super::free_list::FreeList;
 use super::free_units::units_in;
 use super::{Mfs, Unit};
+use crate::blocks::List;
 
 impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     /// Returns to the arena every extent whose units are all free, and returns how many bytes that was. What is free
@@ -36,7 +36,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     pub fn trim(&self) -> usize {
         // Held until the end: an extent that is joined or returned meanwhile could seem part of the one below it.
         let Ok(_growing) = self.growth.lock() else { return 0 };
-        let mut whole = WholeExtents { pool: self, firsts: FreeList::of(self.key) };
+        let mut whole = WholeExtents { pool: self, firsts: List::of(self.key) };
         {
             let Ok(mut units) = self.units.lock() else { return 0 };
             self.take_in(&mut units);
@@ -83,7 +83,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
 struct WholeExtents<'p, A: Arena, U: Unit, L: LockKind> {
     pool: &'p Mfs<A, U, L>,
     /// The first unit of each.
-    firsts: FreeList,
+    firsts: List,
 }
 
 impl<A: Arena, U: Unit, L: LockKind> WholeExtents<'_, A, U, L> {

@@ -3,10 +3,10 @@
 
 use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering, prefetch};
+use tripoint_core::internal::{AtomicUsize, Ordering, prefetch};
 use tripoint_core::{Block, BufferClass};
 
-use super::free_list::{Chain, FreeList, FreeUnit};
+use crate::blocks::{Chain, FreeBlock, List, OwnList};
 use crate::link::{Damaged, LinkKey};
 
 /// The class of buffers of an [`Mfs`](crate::Mfs): the units of the last fill that wait for the buffer, and those that its
@@ -26,14 +26,14 @@ pub struct WaitingUnits {
 #[derive(Debug)]
 struct OwnUnits {
     /// The first unit. Each begins with the link to the next, as far as `size` goes.
-    first: AtomicPtr<FreeUnit>,
+    first: OwnList,
     /// The bytes of all units.
     size: AtomicUsize,
 }
 
 impl OwnUnits {
     fn none() -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()), size: AtomicUsize::new(0) }
+        Self { first: OwnList::none(), size: AtomicUsize::new(0) }
     }
 
     #[inline(always)]
@@ -42,13 +42,13 @@ impl OwnUnits {
     }
 
     #[inline(always)]
-    fn first(&self) -> Option<NonNull<FreeUnit>> {
-        NonNull::new(self.first.load(Ordering::Relaxed))
+    fn first(&self) -> Option<NonNull<FreeBlock>> {
+        self.first.first()
     }
 
     #[inline(always)]
-    fn set(&self, first: Option<NonNull<FreeUnit>>, size: usize) {
-        self.first.store(first.map_or(ptr::null_mut(), NonNull::as_ptr), Ordering::Relaxed);
+    fn set(&self, first: Option<NonNull<FreeBlock>>, size: usize) {
+        self.first.set(first);
         self.size.store(size, Ordering::Relaxed);
     }
 
@@ -57,9 +57,9 @@ impl OwnUnits {
     /// # Safety
     /// - The caller is the buffer's owner, and takes units only as long as there are some.
     #[inline(always)]
-    unsafe fn list(&self, key: LinkKey) -> FreeList {
+    unsafe fn list(&self, key: LinkKey) -> List {
         // SAFETY: the units are this buffer's, whose owner the caller is.
-        unsafe { FreeList::from_link(self.first(), key) }
+        unsafe { List::from_link(self.first(), key) }
     }
 
     /// Takes the first unit, of `unit` bytes, and those after it that touch; `None` if there is none.
@@ -152,7 +152,7 @@ impl WaitingUnits {
     pub(super) unsafe fn push_freed(&self, unit: NonNull<u8>, key: LinkKey) -> bool {
         let size = self.freed.size() + self.unit;
         // SAFETY: nothing uses the unit, which is in no list.
-        let unit = unsafe { FreeUnit::link(unit, self.freed.first(), key) };
+        let unit = unsafe { FreeBlock::link(unit, self.freed.first(), key) };
         self.freed.set(Some(unit), size);
         size > self.freed_max
     }

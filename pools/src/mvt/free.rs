@@ -222,9 +222,9 @@ impl FreeMemory for FreeBlocks {
         }
     }
 
-    unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
-        unsafe { Self::insert(self, block) };
+    unsafe fn insert(&mut self, block: Block) -> Option<Block> {
+        // SAFETY: the caller's promise.
+        Some(unsafe { Self::insert(self, block) })
     }
 
     fn overlaps(&mut self, block: Block) -> bool {

@@ -8,8 +8,8 @@ use core::num::NonZeroUsize;
 use tripoint_core::{Addr, CheckError, ensure};
 
 use super::class::{CLASSES, class_of};
-use super::heap::Heap;
 use super::node::{Link, Node};
+use super::segregated_fit::SegregatedFit;
 use crate::land::GRANULE;
 use crate::sparse_bits::Bit;
 
@@ -28,7 +28,7 @@ struct Found {
 
 /// Checks every free block, list and bit. `owns` returns whether an address
 /// lies in the pool's memory.
-pub(super) fn check_heap(heap: &Heap, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
+pub(super) fn check_heap(heap: &SegregatedFit, owns: &dyn Fn(Addr) -> bool) -> Result<(), CheckError> {
     let (mut found, mut outcome) = (Found::default(), Ok(()));
     heap.walk_edges(&mut |node| {
         found.edges += 1;
@@ -44,7 +44,7 @@ pub(super) fn check_heap(heap: &Heap, owns: &dyn Fn(Addr) -> bool) -> Result<(),
 }
 
 fn check_edge(
-    heap: &Heap,
+    heap: &SegregatedFit,
     node: Node,
     found: &mut Found,
     owns: &dyn Fn(Addr) -> bool,
@@ -66,7 +66,7 @@ fn check_edge(
 }
 
 /// Checks that the neighbours in the list lead back, and are free blocks.
-fn check_block(heap: &Heap, node: Node, size: usize, found: &mut Found) -> Result<(), CheckError> {
+fn check_block(heap: &SegregatedFit, node: Node, size: usize, found: &mut Found) -> Result<(), CheckError> {
     found.limit = Addr::new(node.addr().get() + size);
     found.blocks += 1;
     found.size += size;
@@ -85,7 +85,7 @@ fn check_block(heap: &Heap, node: Node, size: usize, found: &mut Found) -> Resul
 }
 
 /// Checks that the lists have all blocks, whose links were checked already.
-fn check_lists(heap: &Heap, blocks: usize) -> Result<(), CheckError> {
+fn check_lists(heap: &SegregatedFit, blocks: usize) -> Result<(), CheckError> {
     let mut listed = 0;
     for class in 0..CLASSES {
         let mut next = heap.lists.head(class);

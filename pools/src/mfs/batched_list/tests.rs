@@ -66,7 +66,7 @@ impl Ground {
         while let Some(unit) = next.filter(|_| indices.len() < chain.count()) {
             indices.push(self.index_of(unit.cast()));
             // SAFETY: a unit of the chain, which this test holds.
-            next = unsafe { FreeUnit::next(unit, Watch::new(self.key, &health)) };
+            next = unsafe { FreeBlock::next(unit, Watch::new(self.key, &health)) };
         }
         assert_eq!(indices.last(), Some(&self.index_of(chain.last().cast())));
         assert_eq!(indices.len(), chain.count());
@@ -81,8 +81,8 @@ impl Ground {
             assert!(seen.insert(self.index_of(unit.cast())), "a circle");
             // SAFETY: a unit of the list, which this test holds.
             assert!(unsafe { batches.step(unit) }, "unit {}", seen.len());
-            // SAFETY: a unit of the list, which this test holds.
-            next = unsafe { FreeUnit::next(unit, list.watch()) };
+            // SAFETY: as above.
+            next = unsafe { FreeBlock::next(unit, list.watch()) };
         }
         assert_eq!(&seen, listed);
         list.ensure_sound().unwrap();
@@ -270,8 +270,8 @@ fn a_wrong_end_is_found() {
         while let Some(unit) = next.filter(|_| !is_found) {
             // SAFETY: a unit of the list, which this test holds.
             is_found = !unsafe { batches.step(unit) };
-            // SAFETY: a unit of the list, which this test holds.
-            next = unsafe { FreeUnit::next(unit, list.watch()) };
+            // SAFETY: as above.
+            next = unsafe { FreeBlock::next(unit, list.watch()) };
         }
         is_found
     };

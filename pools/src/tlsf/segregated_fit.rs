@@ -17,7 +17,7 @@ use crate::sparse_bits::{Bit, SparseBits};
 /// of its address (design/pool-tlsf.md `.tlsf.align`).
 const LOOKS: usize = 16;
 
-/// The free memory of a pool. Every operation takes constant time.
+/// The free memory of a [`Tlsf`](crate::Tlsf), which makes it. Every operation takes constant time.
 ///
 /// ```text
 /// size == the sum of all blocks in lists
@@ -25,14 +25,14 @@ const LOOKS: usize = 16;
 /// between two blocks lies memory in use: free neighbours are one block
 /// ```
 #[derive(Debug)]
-pub(super) struct Heap {
+pub struct SegregatedFit {
     pub(super) lists: Lists,
     pub(super) edges: SparseBits<GRANULE>,
     pub(super) health: Health,
     size: usize,
 }
 
-impl Heap {
+impl SegregatedFit {
     /// No free memory.
     pub(super) fn new<A: Arena>(header: &PoolHeader<A>) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Heap {
     }
 
     /// # Safety
-    /// - As [`Heap::insert`].
+    /// - As [`SegregatedFit::insert`].
     #[inline(always)]
     unsafe fn coalesce(&mut self, block: Block) -> Result<Block, Damaged> {
         let (mut base, mut size) = (block.base(), block.size());
@@ -145,7 +145,7 @@ impl Heap {
     }
 
     /// Takes as many units of `unit` bytes, which is the least size of a class, as lie together in the block
-    /// that [`Heap::take`] would take one from, but at most `count`.
+    /// that [`SegregatedFit::take`] would take one from, but at most `count`.
     ///
     /// # Errors
     /// [`Damaged`]
@@ -155,7 +155,7 @@ impl Heap {
         self.health.note(outcome)
     }
 
-    /// As [`Heap::take_units`], from a block of a class whose every block holds all units that are asked for, or otherwise from one of
+    /// As [`SegregatedFit::take_units`], from a block of a class whose every block holds all units that are asked for, or otherwise from one of
     /// the largest class: few blocks then make many units.
     ///
     /// # Errors
@@ -207,7 +207,7 @@ impl Heap {
     }
 
     /// # Safety
-    /// - As [`Heap::take_at`].
+    /// - As [`SegregatedFit::take_at`].
     unsafe fn take_at_sound(&mut self, base: NonNull<u8>, size: usize) -> Result<Option<Block>, Damaged> {
         if self.edges.find(addr_of(base)).is_none_or(|edge| !edge.is_set()) {
             return Ok(None);

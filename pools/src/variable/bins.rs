@@ -13,10 +13,9 @@
 //! allocated is first looked for there: neither touches the neighbours. There is room for a number of blocks; when it is
 //! used up, each block that comes sends another on. A request for larger blocks has all of them settled first.
 
-use core::ptr::{NonNull, null_mut};
-
 use tripoint_core::{Addr, Align, Block, CheckError};
 
+use crate::blocks::{FreeBlock, Link};
 use crate::granules::FreeMemory;
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
@@ -28,7 +27,7 @@ const BINS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Binned<F> {
     memory: F,
-    heads: [*mut u8; BINS],
+    heads: [Link; BINS],
     /// Bit b: bin b is not empty.
     occupied: u64,
     /// The bin that sends the next block on.
@@ -49,7 +48,7 @@ unsafe impl<F: Send> Send for Binned<F> {}
 impl<F: FreeMemory> Binned<F> {
     /// Bins for `most` blocks in front of the free memory of a pool.
     pub(crate) const fn new(memory: F, most: usize, key: LinkKey) -> Self {
-        Self { memory, heads: [null_mut(); BINS], occupied: 0, turn: 0, count: 0, most, size: 0, key }
+        Self { memory, heads: [None; BINS], occupied: 0, turn: 0, count: 0, most, size: 0, key }
     }
 
     /// The free memory behind the bins.
@@ -78,10 +77,6 @@ impl<F: FreeMemory> Binned<F> {
     /// - As [`FreeMemory::insert`].
     #[inline]
     pub(crate) unsafe fn put(&mut self, block: Block) {
-        if self.most == 0 {
-            // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
-            return unsafe { self.memory.insert(block) };
-        }
         // After damage nothing is kept: it is lost.
         if self.memory.ensure_sound().is_err() {
             return;
@@ -96,14 +91,12 @@ impl<F: FreeMemory> Binned<F> {
     unsafe fn put_in_bin(&mut self, block: Block) {
         let bin = block.size() / GRANULE - 1;
         if bin >= BINS {
-            // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
-            return unsafe { self.memory.insert(block) };
+            // SAFETY: the caller's promise.
+            unsafe { self.memory.insert(block) };
+            return;
         }
-        let slot = block.base().cast::<*mut u8>();
-        let next = self.key.encode(slot.addr().get(), self.heads[bin]);
-        // SAFETY: the first word of a free block, which is whole granules: aligned, and nothing else touches it.
-        unsafe { slot.write(next) };
-        self.heads[bin] = block.base().as_ptr();
+        // SAFETY: a free block, whole granules: aligned for a word, and nothing else touches it.
+        self.heads[bin] = Some(unsafe { FreeBlock::link(block.base(), self.heads[bin], self.key) });
         self.occupied |= 1 << bin;
         self.count += 1;
         self.size += block.size();
@@ -131,32 +124,31 @@ impl<F: FreeMemory> Binned<F> {
     }
 
     fn pop(&mut self, bin: usize) -> Option<Block> {
-        let base = NonNull::new(self.heads[bin])?;
-        let slot = base.cast::<*mut u8>();
-        // SAFETY: the first word of a block in a bin, which `put` wrote.
-        let next = self.key.decode(slot.addr().get(), unsafe { slot.read() });
+        let block = self.heads[bin]?;
         let size = (bin + 1) * GRANULE;
+        // SAFETY: a block in a bin, which begins with the link that `put` wrote.
+        let next = unsafe { FreeBlock::read(block, GRANULE, self.key) };
         // An old link may lead in a ring: no more blocks than were counted are in it.
         let is_counted = !LinkKey::CHECKS || self.count != 0 && self.size >= size;
-        if !is_counted || !self.key.is_link(next.addr(), GRANULE) {
+        let Some(next) = next.ok().filter(|_| is_counted) else {
             self.lose();
             return None;
-        }
+        };
         self.heads[bin] = next;
-        if next.is_null() {
+        if next.is_none() {
             self.occupied &= !(1 << bin);
         }
         self.count -= 1;
         self.size -= size;
         // SAFETY: the block was put into the bin of its size, and is in no bin any more.
-        Some(unsafe { Block::new(base, size) })
+        Some(unsafe { Block::new(block.cast(), size) })
     }
 
     /// Forgets all blocks, after damage.
     #[cold]
     fn lose(&mut self) {
         self.memory.note_damage();
-        (self.heads, self.occupied, self.count, self.size) = ([null_mut(); BINS], 0, 0, 0);
+        (self.heads, self.occupied, self.count, self.size) = ([None; BINS], 0, 0, 0);
     }
 
     /// The free memory, with the blocks of all bins joined to it.
@@ -190,9 +182,9 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
     }
 
     #[inline]
-    unsafe fn insert(&mut self, block: Block) {
-        // SAFETY: whole granules of the pool, which the caller gives up and no free block overlaps.
-        unsafe { self.memory.insert(block) };
+    unsafe fn insert(&mut self, block: Block) -> Option<Block> {
+        // SAFETY: the caller's promise.
+        unsafe { self.memory.insert(block) }
     }
 
     /// Those that wait have a seal of their own.
@@ -221,7 +213,7 @@ mod tests {
     use tripoint_core::{ClientArena, ClientArenaOptions, Store};
 
     use super::*;
-    use crate::mvff::{Mvff, MvffOptions};
+    use crate::{Mvff, MvffOptions};
 
     const SMALL: usize = 2 * GRANULE - crate::seal::SEAL_SIZE;
     const LARGE: usize = 5 * GRANULE - crate::seal::SEAL_SIZE;

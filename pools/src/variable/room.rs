@@ -5,7 +5,9 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Arena, Block, LockKind, ManualPool, PoolLock};
 
-use crate::granules::{FreeMemory, Granules};
+use super::bins::Binned;
+use super::fit::FitMemory;
+use crate::granules::Granules;
 use crate::poison::poison;
 use crate::seal::SEAL_SIZE;
 
@@ -26,23 +28,15 @@ impl Room {
     }
 }
 
-impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Changes the room of an object where it lies (design/land.md `.room`). `take` is passed the limit of an object, and
-    /// takes that many bytes from there on out of the free memory, or none. `put` is passed the end of an object that
-    /// needs it no longer.
+impl<A: Arena, F: FitMemory, L: LockKind> Granules<A, Binned<F>, L> {
+    /// Changes the room of an object where it lies (design/land.md `.room`). Nothing is returned to the arena, whose hook may
+    /// unwind: then the caller would not know the object's layout (`.room.spare`).
     ///
     /// Objects of buffers have no seal, and so keep their room in a hardened pool.
     ///
     /// # Safety
     /// - `object` is an object of this pool that takes `room.from` bytes. All room is whole granules.
-    /// - `take` takes exactly the bytes that it is asked for.
-    pub(crate) unsafe fn resize_room(
-        &self,
-        object: NonNull<u8>,
-        room: Room,
-        take: impl FnOnce(&mut F, NonNull<u8>, usize) -> Option<Block>,
-        put: impl FnOnce(Block),
-    ) -> Option<NonNull<u8>> {
+    pub(crate) unsafe fn resize_room(&self, object: NonNull<u8>, room: Room) -> Option<NonNull<u8>> {
         // SAFETY: the caller's object, which the arena's pointer reaches.
         let object = unsafe { Block::new(self.header.reach(object.addr()), room.from) };
         // SAFETY: if the block is an object of the pool, it is the caller's.
@@ -55,9 +49,13 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
             unsafe { self.seals.reseal(object, kept) };
             // SAFETY: the object has no part in its end any more.
             unsafe { poison(Block::new(tail.base(), tail.size() - SEAL_SIZE)) };
-            put(tail);
+            // SAFETY: whole granules of the pool, which are in no object.
+            unsafe { self.join(tail) };
         } else {
-            take(&mut *self.free.lock().ok()?, object.limit(), room.to - room.from)?;
+            let mut free = self.free.lock().ok()?;
+            // SAFETY: the granules before the limit are the caller's object, which the arena's pointer reaches.
+            unsafe { free.memory().take_at(object.limit(), room.to - room.from) }?;
+            drop(free);
             // SAFETY: the object and the granules that were just taken from its limit on; the pointer has the
             // provenance of the arena's range.
             let grown = unsafe { Block::new(object.base(), room.to) };

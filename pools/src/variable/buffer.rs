@@ -4,11 +4,12 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Align, Arena, Block, BufferClass, Busy, LockKind, PoolLock};
+use tripoint_core::{Align, Arena, Block, BufferClass, Busy, LockKind, Magazine, PoolLock};
 
-use crate::bins::Binned;
-use crate::freed::{BATCH, FreedBlocks};
-use crate::granules::{FreeMemory, Granules};
+use super::Variable;
+use super::fit::FitMemory;
+use super::freed::{BATCH, FreedBlocks};
+use super::runs::Runs;
 use crate::land::GRANULE;
 use crate::link::Damaged;
 use crate::poison::poison;
@@ -43,35 +44,33 @@ impl Blocks {
     }
 }
 
-impl<A: Arena, M: FreeMemory, L: LockKind> Granules<A, Binned<M>, L> {
+#[allow(private_bounds, reason = "no other memory than that of these classes")]
+impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     /// Takes several blocks of `size` bytes for a buffer, which is empty, under one lock, if there is no large one: the first
-    /// is returned, and the others wait. `take_units` takes that many units that lie together. `None` if a fill of up to
-    /// `fill_size` bytes is to be one block (design/pool-mvff.md `.mvff.waiting`).
+    /// is returned, and the others wait. `None` if the fill is to be one block (design/pool-mvff.md `.mvff.waiting`).
     ///
     /// # Errors
     /// [`Error::Busy`](tripoint_core::Error::Busy)
     ///
     /// # Safety
     /// - `buffer` is of this pool, and the caller is its owner.
-    /// - Objects of `size` bytes are whole granules, and so are the multiples of it that `take_units` takes.
+    /// - Objects of `size` bytes are whole granules.
     #[inline]
-    pub(crate) unsafe fn fill_with_several(
+    pub(super) unsafe fn fill_with_several(
         &self,
         buffer: &FreedBlocks,
         size: usize,
         align: Align,
-        fill_size: usize,
-        take_units: impl Fn(&mut M, usize) -> Option<Block>,
     ) -> Result<Option<Block>, Busy> {
         // SAFETY: the caller is the buffer's owner.
         let wanted = unsafe { buffer.next_wanted(size) };
         let least = size.saturating_mul(wanted);
-        if wanted == 0 || least > fill_size || align.get() > GRANULE {
+        if wanted == 0 || least > self.options.fill_size || align.get() > GRANULE {
             return Ok(None);
         }
         let mut blocks = Blocks::none();
         {
-            let mut free = self.free.lock()?;
+            let mut free = self.granules.free.lock()?;
             // A small fill is no better than several blocks of the size, and these need not join their neighbours.
             if free.memory().largest() < least {
                 blocks.take(size, wanted, |_| free.take_waiting(size, align));
@@ -79,36 +78,35 @@ impl<A: Arena, M: FreeMemory, L: LockKind> Granules<A, Binned<M>, L> {
             if blocks.is_empty() {
                 let memory = free.settled_for(least);
                 if memory.largest() < least {
-                    blocks.take(size, wanted, |count| take_units(memory, count));
+                    blocks.take(size, wanted, |count| memory.take_units_together(size, count));
                 }
             }
         }
         // SAFETY: just taken out of the free memory, in multiples of the size. The caller is the buffer's owner.
         Ok(unsafe { self.hand_all_to_buffer(&blocks, size, buffer) })
     }
-}
 
-impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
     ///
     /// # Safety
     /// - The blocks were just taken out of the free memory, and are multiples of `size`.
     /// - `buffer` is of this pool, and the caller is its owner.
     unsafe fn hand_all_to_buffer(&self, blocks: &Blocks, size: usize, buffer: &FreedBlocks) -> Option<Block> {
+        let taken = blocks.taken.iter().flatten();
         // SAFETY: just taken out of the free memory.
-        let mut handed = blocks.taken.iter().flatten().map(|&block| unsafe { self.hand_to_buffer(block) });
+        let mut handed = taken.map(|&block| unsafe { self.granules.hand_to_buffer(block) });
         let first = handed.next()?;
         // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
         unsafe { buffer.keep(size, handed) };
         Some(first)
     }
 
-    /// The next block that waits in a buffer, if it serves the layout.
+    /// Takes the next block that waits in a buffer, if it serves the layout.
     ///
     /// # Safety
     /// - `buffer` is of this pool, and the caller is its owner.
     #[inline(always)]
-    pub(crate) unsafe fn next_run(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
+    pub(super) unsafe fn take_waiting(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
         // SAFETY: the caller is the buffer's owner.
         self.sound(unsafe { buffer.pop_waiting(layout.size(), Align::of_layout(layout)) })
     }
@@ -116,9 +114,9 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Takes a block of `size` bytes that a buffer keeps: one that its owner freed, or else one that waits.
     ///
     /// # Safety
-    /// - As [`Granules::next_run`].
+    /// - As [`Variable::take_waiting`].
     #[inline(always)]
-    pub(crate) unsafe fn take_kept(&self, buffer: &FreedBlocks, size: usize, align: Align) -> Option<Block> {
+    pub(super) unsafe fn take_kept(&self, buffer: &FreedBlocks, size: usize, align: Align) -> Option<Block> {
         // SAFETY: the caller is the buffer's owner.
         let block = match unsafe { buffer.pop(size, align) } {
             // SAFETY: the caller is the buffer's owner.
@@ -131,32 +129,49 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     /// Keeps a freed object in a buffer. Returns its block if there is no room.
     ///
     /// # Safety
-    /// - As [`Granules::next_run`], and as [`Granules::take_back`] of the object.
+    /// - As [`Variable::take_waiting`], and as `Granules::take_back` of the object.
     #[inline(always)]
-    pub(crate) unsafe fn keep_freed(
+    pub(super) unsafe fn keep_freed(
         &self,
         buffer: &FreedBlocks,
         object: NonNull<u8>,
         size: Option<usize>,
     ) -> Option<Block> {
-        // SAFETY: an object of this pool that takes `size` bytes, which the caller gives up.
-        let object = unsafe { self.take_back(object, size) }?;
+        // SAFETY: the caller frees an object of this pool that takes `size` bytes.
+        let object = unsafe { self.granules.take_back(object, size) }?;
         // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
         unsafe { buffer.push(object) }
     }
 
-    /// Takes back what a buffer's owner freed, by `put`.
+    /// Takes back what a buffer's owner freed. What is surplus returns to the arena.
     ///
     /// # Safety
-    /// - As [`Granules::next_run`].
+    /// - As [`Variable::take_waiting`].
     #[inline]
-    pub(crate) unsafe fn flush_buffer(&self, buffer: &FreedBlocks, put: impl FnMut(Block)) {
+    pub(super) unsafe fn put_freed(&self, buffer: &FreedBlocks) {
+        // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
+        unsafe { self.take_freed(buffer, |block| self.put(block)) };
+    }
+
+    /// Takes back what a buffer's owner freed, and returns nothing to the arena.
+    ///
+    /// # Safety
+    /// - As [`Variable::take_waiting`].
+    pub(super) unsafe fn join_freed(&self, buffer: &FreedBlocks) {
+        // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
+        unsafe { self.take_freed(buffer, |block| self.granules.join(block)) };
+    }
+
+    /// # Safety
+    /// - As [`Variable::take_waiting`].
+    #[inline]
+    unsafe fn take_freed(&self, buffer: &FreedBlocks, take: impl FnMut(Block)) {
         if buffer.is_empty() {
             return;
         }
         // SAFETY: the caller is the buffer's owner.
-        if unsafe { buffer.take_all(put) }.is_err() {
-            self.note_damage();
+        if unsafe { buffer.take_all(take) }.is_err() {
+            self.granules.note_damage();
         }
     }
 
@@ -164,81 +179,74 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     #[inline(always)]
     fn sound(&self, block: Result<Option<Block>, Damaged>) -> Option<Block> {
         block.unwrap_or_else(|Damaged| {
-            self.note_damage();
+            self.granules.note_damage();
             None
         })
     }
 
-    /// Takes back what waits in a buffer, by `put`, and then the end of its last block, by `empty`. If one of them unwinds, as
-    /// an event hook may when memory returns to the arena, the others join the free memory, and none of them is returned.
+    /// Takes back what waits in a buffer, and then the end of its last block. If that unwinds, as an event hook may when memory
+    /// returns to the arena, the others join the free memory, and none of them is returned.
     ///
     /// # Safety
     /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the block that it had last.
-    #[inline]
-    pub(crate) unsafe fn empty_buffer(
-        &self,
-        buffer: &FreedBlocks,
-        unused: Block,
-        mut put: impl FnMut(Block),
-        empty: impl FnOnce(Block),
-    ) {
+    pub(super) unsafe fn put_waiting(&self, buffer: &FreedBlocks, unused: Block) {
         if buffer.waiting() == 0 {
-            return empty(unused);
+            // SAFETY: the end of a fill or of a run, which the owner returns.
+            return unsafe { self.put_end(unused) };
         }
         // SAFETY: the caller is the owner, and the iterator does not outlive this call.
         let waiting = unsafe { buffer.take_waiting() };
-        let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.note_damage()));
+        let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.granules.note_damage()));
         // SAFETY: a block that waited, whole granules, which the buffer gives up.
-        let waiting = waiting.inspect(|&block| unsafe { self.take_from_buffer(block) });
-        let mut left = Left { granules: self, waiting, unused: Some(unused) };
+        let waiting = waiting.inspect(|&block| unsafe { self.granules.take_from_buffer(block) });
+        let mut left = Left { pool: self, waiting, unused: Some(unused) };
         for block in left.waiting.by_ref() {
-            put(block);
+            // SAFETY: a block that waited, whole granules of the pool, which nothing uses.
+            unsafe { self.put(block) };
         }
         if let Some(unused) = left.unused.take() {
-            empty(unused);
+            // SAFETY: the end of a fill or of a run, which the owner returns.
+            unsafe { self.put_end(unused) };
         }
     }
 
-    /// Takes back what a buffer's owner freed, and returns nothing to the arena.
+    /// Takes back all objects of a magazine, which take `size` bytes each, as `Granules::take_back` does. What is no object is left
+    /// out.
     ///
     /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    pub(crate) unsafe fn finish_buffer(&self, buffer: &FreedBlocks) {
-        // SAFETY: the caller is the owner. What it freed is whole granules of the pool, which nothing uses.
-        unsafe { self.flush_buffer(buffer, |block| self.join(block)) };
-    }
-
-    /// Adds a block to the free memory, and returns nothing to the arena.
-    ///
-    /// # Safety
-    /// - `block` is whole granules of the pool, which nothing uses any more.
-    unsafe fn join(&self, block: Block) {
-        if let Ok(mut free) = self.free.lock() {
-            // SAFETY: whole granules of the pool, which the caller gives up.
-            unsafe { free.insert(block) };
-        }
+    /// - The objects are those of this pool that take `size` bytes. None is in the magazine twice, and nothing uses them
+    ///   any more.
+    pub(super) unsafe fn take_back_all(&self, magazine: &mut Magazine, size: Option<usize>) -> Runs {
+        // SAFETY: the caller frees an object of that size, which the magazine has once.
+        magazine.replace_each(|object| unsafe { self.granules.take_back(object, size) }.map(Block::base));
+        // SAFETY: `take_back` reaches each object by the arena's pointer. They are as large as said, and a size of `None`
+        // has no object.
+        let runs = unsafe { Runs::new(magazine, size.unwrap_or(GRANULE)) };
+        magazine.clear();
+        runs
     }
 }
 
 /// What a buffer had. If this is dropped before that went back, it joins the free memory then.
-struct Left<'p, A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> {
-    granules: &'p Granules<A, F, L>,
+struct Left<'p, A: Arena, F: FitMemory, L: LockKind, I: Iterator<Item = Block>> {
+    pool: &'p Variable<A, F, L>,
     waiting: I,
     unused: Option<Block>,
 }
 
-impl<A: Arena, F: FreeMemory, L: LockKind, I: Iterator<Item = Block>> Drop for Left<'_, A, F, L, I> {
+impl<A: Arena, F: FitMemory, L: LockKind, I: Iterator<Item = Block>> Drop for Left<'_, A, F, L, I> {
     fn drop(&mut self) {
+        let granules = &self.pool.granules;
         let unused = self.unused.take().filter(|unused| unused.size() != 0);
         if let Some(unused) = unused {
             // SAFETY: the end of a fill, which the owner gave up.
             unsafe { poison(unused) };
             // SAFETY: whole granules of that fill.
-            unsafe { self.granules.take_from_buffer(unused) };
+            unsafe { granules.take_from_buffer(unused) };
         }
         for block in self.waiting.by_ref().chain(unused) {
             // SAFETY: whole granules of the pool, which the owner of the buffer gave up.
-            unsafe { self.granules.join(block) };
+            unsafe { granules.join(block) };
         }
     }
 }

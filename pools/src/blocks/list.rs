@@ -1,101 +1,28 @@
-//! Free units in lists and chains through their first words.
+//! Free blocks in lists through their first words.
 //!
-//! In the duties below, a unit "that nothing uses" has room for a word and is aligned for it.
-//! It stays valid for reads and writes as long as the chain, list or stack that it goes into
-//! is used, and every other that it goes into from there. Units of a pool do: the pool
-//! outlives its lists.
+//! What a block "that nothing uses" is, the [word](super::free_block) says.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::{array, mem};
 
 use tripoint_core::Block;
 
-use super::unit_seals::UnitSeals;
+use super::chain::Chain;
+use super::free_block::{FreeBlock, Link};
 use crate::link::{Damaged, Health, LinkKey, Watch};
-
-/// The first word of a free unit: its link, encoded for where it lies
-/// (design/hardening.md `.mfs`).
-#[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct FreeUnit {
-    next: *mut FreeUnit,
-}
-
-/// A value that no link has: it is not aligned.
-const NO_LINK: *mut FreeUnit = ptr::without_provenance_mut(1);
-
-/// The next free unit of a list, if there is one.
-pub(crate) type Link = Option<NonNull<FreeUnit>>;
-
-impl FreeUnit {
-    /// The link of a free unit; one that was written over is noted, and none.
-    ///
-    /// # Safety
-    /// - `unit` is free and starts with its link, and is the caller's to read.
-    #[inline(always)]
-    pub(crate) unsafe fn next(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
-        // SAFETY: the unit begins with a link, and is the caller's to read.
-        let stored = unsafe { unit.read() }.next;
-        decode(unit.addr().get(), stored, watch)
-    }
-
-    /// Returns the link of a free unit that is taken out of its list. With the feature
-    /// `hardening` the unit loses its link, so that no list that it is in as well leads on from there
-    /// (design/hardening.md `.mfs`).
-    ///
-    /// # Safety
-    /// - As [`FreeUnit::next`], and the caller may write to the unit.
-    #[inline(always)]
-    pub(crate) unsafe fn take(unit: NonNull<Self>, watch: Watch<'_>) -> Link {
-        // SAFETY: the unit is free, begins with its link, and is the caller's.
-        let next = unsafe { Self::next(unit, watch) };
-        if LinkKey::CHECKS {
-            let none = watch.key.encode(unit.addr().get(), NO_LINK);
-            // SAFETY: the caller may write to the unit, which nothing uses.
-            unsafe { unit.write(Self { next: none }) };
-        }
-        next
-    }
-
-    /// Writes a link into a unit, which makes it a free one.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nothing uses.
-    #[inline(always)]
-    pub(crate) unsafe fn link(unit: NonNull<u8>, next: Link, key: LinkKey) -> NonNull<Self> {
-        let unit = unit.cast::<Self>();
-        let next = encode(unit.addr().get(), next, key);
-        // SAFETY: nothing uses the unit, which has room for a word and is aligned for it.
-        unsafe { unit.write(Self { next }) };
-        unit
-    }
-}
-
-/// The form in which the address of a unit, or none, is stored at the address `slot`.
-#[inline(always)]
-pub(super) fn encode<T>(slot: usize, unit: Option<NonNull<T>>, key: LinkKey) -> *mut T {
-    key.encode(slot, unit.map_or(ptr::null_mut(), NonNull::as_ptr))
-}
-
-/// What was [encoded](encode) for `slot`; what was not is noted, and none.
-#[inline(always)]
-pub(super) fn decode<T>(slot: usize, stored: *mut T, watch: Watch<'_>) -> Option<NonNull<T>> {
-    let unit = NonNull::new(watch.key.decode(slot, stored))?;
-    watch.accepts(|key| key.is_link(unit.addr().get(), align_of::<FreeUnit>())).then_some(unit)
-}
 
 /// A list of free units, which belong to the holder. Dropping it loses them.
 #[derive(Debug)]
-pub(crate) struct FreeList {
+pub(crate) struct List {
     first: Link,
     key: LinkKey,
     health: Health,
 }
 
 // SAFETY: free units belong to the holder of the list, and to no thread.
-unsafe impl Send for FreeList {}
+unsafe impl Send for List {}
 
-impl FreeList {
+impl List {
     /// No units, and for units of the pool with this key.
     pub(crate) const fn of(key: LinkKey) -> Self {
         Self { first: None, key, health: Health::new() }
@@ -143,7 +70,7 @@ impl FreeList {
     pub(crate) fn pop(&mut self) -> Option<NonNull<u8>> {
         let unit = self.first?;
         // SAFETY: units in the list are free and begin with their link.
-        self.first = unsafe { FreeUnit::take(unit, self.watch()) };
+        self.first = unsafe { FreeBlock::take(unit, self.watch()) };
         Some(unit.cast())
     }
 
@@ -160,7 +87,7 @@ impl FreeList {
     #[inline]
     pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
         // SAFETY: nothing uses the unit, which is in no list.
-        self.first = Some(unsafe { FreeUnit::link(unit, self.first, self.key) });
+        self.first = Some(unsafe { FreeBlock::link(unit, self.first, self.key) });
     }
 
     /// Puts a chain before all others.
@@ -168,7 +95,7 @@ impl FreeList {
     pub(crate) fn push_chain(&mut self, chain: Chain) {
         // SAFETY: the units of a chain are free and stay valid (`Chain::of`), and the chain
         // is given up.
-        unsafe { FreeUnit::link(chain.last.cast(), self.first, self.key) };
+        unsafe { FreeBlock::link(chain.last.cast(), self.first, self.key) };
         self.first = Some(chain.first);
     }
 
@@ -178,11 +105,11 @@ impl FreeList {
         let (mut last, mut count) = (first, 1);
         while count < most {
             // SAFETY: units in the list are free and begin with their link.
-            let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { break };
+            let Some(next) = (unsafe { FreeBlock::next(last, self.watch()) }) else { break };
             (last, count) = (next, count + 1);
         }
         // SAFETY: the last unit taken was in the list, so it is free and begins with its link.
-        self.first = unsafe { FreeUnit::next(last, self.watch()) };
+        self.first = unsafe { FreeBlock::next(last, self.watch()) };
         Some(Chain { first, last, count, key: self.key })
     }
 
@@ -190,10 +117,10 @@ impl FreeList {
     ///
     /// # Safety
     /// - `last` is in the list.
-    pub(super) unsafe fn take_through(&mut self, last: NonNull<FreeUnit>, count: usize) -> Option<Chain> {
+    pub(crate) unsafe fn take_through(&mut self, last: NonNull<FreeBlock>, count: usize) -> Option<Chain> {
         let first = self.first?;
         // SAFETY: a unit of the list: free, so it begins with its link.
-        self.first = unsafe { FreeUnit::next(last, self.watch()) };
+        self.first = unsafe { FreeBlock::next(last, self.watch()) };
         Some(Chain { first, last, count, key: self.key })
     }
 
@@ -201,20 +128,20 @@ impl FreeList {
     ///
     /// # Safety
     /// - Both are in the list, and `end` comes later.
-    pub(super) unsafe fn move_to_front(&mut self, last: NonNull<FreeUnit>, end: NonNull<FreeUnit>) {
+    pub(crate) unsafe fn move_to_front(&mut self, last: NonNull<FreeBlock>, end: NonNull<FreeBlock>) {
         // SAFETY: units of the list: free, so they begin with their links.
         let (next, behind) =
-            unsafe { (FreeUnit::next(last, self.watch()), FreeUnit::next(end, self.watch())) };
+            unsafe { (FreeBlock::next(last, self.watch()), FreeBlock::next(end, self.watch())) };
         let Some(next) = next else { return };
         // SAFETY: a unit of the list, which nothing uses.
-        unsafe { FreeUnit::link(last.cast(), behind, self.key) };
-        // SAFETY: `end` is a unit of the list, which nothing uses.
-        unsafe { FreeUnit::link(end.cast(), self.first, self.key) };
+        unsafe { FreeBlock::link(last.cast(), behind, self.key) };
+        // SAFETY: as above.
+        unsafe { FreeBlock::link(end.cast(), self.first, self.key) };
         self.first = Some(next);
     }
 
     /// Takes the units at the front that lie below `limit`, in their order, at most `most`; `None` if there are none.
-    pub(super) fn take_below(&mut self, limit: NonNull<u8>, most: usize) -> Option<Chain> {
+    pub(crate) fn take_below(&mut self, limit: NonNull<u8>, most: usize) -> Option<Chain> {
         let mut chain: Option<Chain> = None;
         while let Some(unit) = self.first.filter(|unit| unit.cast() < limit) {
             if !self.watch().accepts(|_| chain.as_ref().map_or(0, Chain::count) < most) {
@@ -232,10 +159,10 @@ impl FreeList {
     }
 
     /// Whether the first two units, of `unit` bytes, touch.
-    pub(super) fn begins_with_neighbours(&self, unit: usize) -> bool {
+    pub(crate) fn begins_with_neighbours(&self, unit: usize) -> bool {
         let Some(first) = self.first else { return false };
         // SAFETY: units in the list are free and begin with their link.
-        let next = unsafe { FreeUnit::next(first, self.watch()) };
+        let next = unsafe { FreeBlock::next(first, self.watch()) };
         // SAFETY: a unit of the list.
         let run = unsafe { Block::new(first.cast(), unit) };
         next.is_some_and(|next| touching(run, next, unit).is_some())
@@ -255,13 +182,13 @@ impl FreeList {
     }
 
     /// Takes the first units as long as each, of `unit` bytes, touches `run` or those before it, up to `most` bytes in all.
-    pub(super) fn lengthen(&mut self, run: Block, unit: usize, most: usize) -> Block {
+    pub(crate) fn lengthen(&mut self, run: Block, unit: usize, most: usize) -> Block {
         let (list, run) = mem::replace(self, Self::of(self.key)).pop_touching(run, unit, most);
         *self = list;
         run
     }
 
-    /// As [`FreeList::lengthen`], on a list in registers.
+    /// As [`List::lengthen`], on a list in registers.
     #[inline(never)]
     fn pop_touching(mut self, mut run: Block, unit: usize, most: usize) -> (Self, Block) {
         while let Some(next) = self.first.filter(|_| run.size() < most)
@@ -280,18 +207,18 @@ impl FreeList {
             && count < most
         {
             // SAFETY: units in the list are free and begin with their link.
-            next = unsafe { FreeUnit::next(unit, self.watch()) };
+            next = unsafe { FreeBlock::next(unit, self.watch()) };
             count += 1;
         }
         count
     }
 
     /// The last of the first `count` units: it walks the list.
-    pub(super) fn last(&self, count: usize) -> Link {
+    pub(crate) fn last(&self, count: usize) -> Link {
         let mut last = self.first?;
         for _ in 1..count {
             // SAFETY: units in the list are free and begin with their link.
-            let Some(next) = (unsafe { FreeUnit::next(last, self.watch()) }) else { break };
+            let Some(next) = (unsafe { FreeBlock::next(last, self.watch()) }) else { break };
             last = next;
         }
         Some(last)
@@ -351,105 +278,12 @@ impl FreeList {
 
 /// The block that a run and a unit make if they touch, whichever comes first.
 #[inline(always)]
-fn touching(run: Block, unit: NonNull<FreeUnit>, size: usize) -> Option<Block> {
+fn touching(run: Block, unit: NonNull<FreeBlock>, size: usize) -> Option<Block> {
     let is_below = unit.addr().get() + size == run.base().addr().get();
     let is_above = run.limit() == unit.cast();
     let base = if is_below { unit.cast() } else { run.base() };
     // SAFETY: touching units that are free; they lie in one extent or in several that the arena gave from the same range.
     (is_below || is_above).then(|| unsafe { Block::new(base, run.size() + size) })
-}
-
-/// One or more free units linked together, which belong to the holder: its
-/// first and last are known, so that it goes into a list in one step.
-#[derive(Debug)]
-pub(crate) struct Chain {
-    first: NonNull<FreeUnit>,
-    last: NonNull<FreeUnit>,
-    count: usize,
-    key: LinkKey,
-}
-
-// SAFETY: free units belong to the holder of the chain, and to no thread.
-unsafe impl Send for Chain {}
-
-impl Chain {
-    /// A chain of one unit, of the pool with this key.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nothing uses, and is in no list.
-    pub(crate) unsafe fn of(unit: NonNull<u8>, key: LinkKey) -> Self {
-        // SAFETY: nothing uses the unit, which is in no list.
-        let unit = unsafe { FreeUnit::link(unit, None, key) };
-        Self { first: unit, last: unit, count: 1, key }
-    }
-
-    /// The units of a run, in their order; `None` if there is none. They are [free](UnitSeals::set_free) from now on.
-    ///
-    /// # Safety
-    /// - `run` is whole units of `unit` bytes that nothing uses.
-    pub(crate) unsafe fn of_run(run: Block, unit: usize, key: LinkKey) -> Option<Self> {
-        // SAFETY: whole units that nothing uses.
-        unsafe { UnitSeals::of(key, unit).set_free(run) };
-        let mut chain: Option<Self> = None;
-        for offset in (0..run.size()).step_by(unit).rev() {
-            // SAFETY: the offset of a unit in the run.
-            let base = unsafe { run.base().add(offset) };
-            match &mut chain {
-                // SAFETY: a unit of the run, which nothing uses.
-                Some(chain) => unsafe { chain.push(base) },
-                // SAFETY: a unit of the run, which nothing uses.
-                None => chain = Some(unsafe { Self::of(base, key) }),
-            }
-        }
-        chain
-    }
-
-    /// Puts a unit before all others.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nothing uses, and is in no list.
-    #[inline]
-    pub(crate) unsafe fn push(&mut self, unit: NonNull<u8>) {
-        // SAFETY: nothing uses the unit, which is in no list.
-        self.first = unsafe { FreeUnit::link(unit, Some(self.first), self.key) };
-        self.count += 1;
-    }
-
-    /// Puts a unit after all others.
-    ///
-    /// # Safety
-    /// - `unit` is a unit that nothing uses, and is in no list.
-    unsafe fn append(&mut self, unit: NonNull<u8>) {
-        // SAFETY: nothing uses the unit, which is in no list.
-        let unit = unsafe { FreeUnit::link(unit, None, self.key) };
-        // SAFETY: the last unit is free and the chain's.
-        unsafe { FreeUnit::link(self.last.cast(), Some(unit), self.key) };
-        self.last = unit;
-        self.count += 1;
-    }
-
-    /// The units of this chain, and behind them those of another.
-    pub(super) fn join(self, other: Self) -> Self {
-        // SAFETY: the last unit is free and the chain's, and so are the other's units, which is given up.
-        unsafe { FreeUnit::link(self.last.cast(), Some(other.first), self.key) };
-        Self { last: other.last, count: self.count + other.count, ..self }
-    }
-
-    /// The number of units.
-    #[must_use]
-    pub(crate) const fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The first unit, which stays in the chain.
-    pub(crate) const fn first(&self) -> NonNull<FreeUnit> {
-        self.first
-    }
-
-    /// The last unit, which stays in the chain.
-    pub(crate) const fn last(&self) -> NonNull<FreeUnit> {
-        self.last
-    }
 }
 
 #[cfg(all(test, feature = "hardening"))]
@@ -470,11 +304,11 @@ mod tests {
             [0, 1, 2, 3].map(|number| unsafe { base.cast::<[usize; 4]>().add(number) }.cast::<u8>());
         // SAFETY: units of the array, which nothing else uses. That one is in two lists is what is tried.
         let (one, other) = unsafe {
-            let z = FreeUnit::link(z, None, key);
-            let y = FreeUnit::link(y, Some(z), key);
-            let x = FreeUnit::link(x, Some(y), key);
-            let w = FreeUnit::link(w, Some(x), key);
-            (FreeList::from_link(Some(w), key), FreeList::from_link(Some(x), key))
+            let z = FreeBlock::link(z, None, key);
+            let y = FreeBlock::link(y, Some(z), key);
+            let x = FreeBlock::link(x, Some(y), key);
+            let w = FreeBlock::link(w, Some(x), key);
+            (List::from_link(Some(w), key), List::from_link(Some(x), key))
         };
         let merged = one.merge(other, 5);
         assert_eq!(merged.ensure_sound(), Err(Damaged));
@@ -486,7 +320,7 @@ mod tests {
         let mut words = [[0_usize; 4]; 4];
         let base = NonNull::from(&mut words).cast::<u8>();
         let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&words)).unwrap();
-        let mut list = FreeList::of(LinkKey::new(range, PoolId::new(7).unwrap()));
+        let mut list = List::of(LinkKey::new(range, PoolId::new(7).unwrap()));
         for number in (0..4).rev() {
             // SAFETY: a unit of the array, which is four words, and in no list.
             unsafe { list.push(base.cast::<[usize; 4]>().add(number).cast()) };

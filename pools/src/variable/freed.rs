@@ -3,11 +3,11 @@
 
 use core::array;
 use core::iter;
-use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Align, Block, BufferClass};
 
+use crate::blocks::{FreeBlock, OwnList};
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
 
@@ -28,7 +28,7 @@ const LARGE: usize = 8;
 #[derive(Debug)]
 pub struct FreedBlocks {
     /// The first block that waits. Each begins with the link to the next, as far as `waiting` goes.
-    first: AtomicPtr<u8>,
+    first: OwnList,
     /// The bytes of all blocks that wait.
     waiting: AtomicUsize,
     /// The size of each, and of those of the last fill if it took several.
@@ -38,7 +38,7 @@ pub struct FreedBlocks {
     /// How many of the next fills take no such blocks.
     large: AtomicUsize,
     /// The first block of each bin. Each begins with the link to the next.
-    bins: [AtomicPtr<u8>; BINS],
+    bins: [OwnList; BINS],
     count: AtomicUsize,
     key: LinkKey,
 }
@@ -46,9 +46,9 @@ pub struct FreedBlocks {
 impl FreedBlocks {
     /// No blocks yet, for those of the pool with this key.
     pub(crate) fn none(key: LinkKey) -> Self {
-        let bins = array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+        let bins = array::from_fn(|_| OwnList::none());
         let [waiting, size, wanted, large, count] = [0, 0, WANTED_MIN, 0, 0].map(AtomicUsize::new);
-        Self { first: AtomicPtr::new(ptr::null_mut()), waiting, size, wanted, large, bins, count, key }
+        Self { first: OwnList::none(), waiting, size, wanted, large, bins, count, key }
     }
 
     /// How many blocks of this size a fill takes if it finds no large one; the next takes twice as many. None for a while if a
@@ -75,16 +75,16 @@ impl FreedBlocks {
     /// - The caller is the buffer's owner. `blocks` are whole granules of the pool and multiples of `size`, and nothing
     ///   uses them.
     pub(crate) unsafe fn keep(&self, size: usize, blocks: impl Iterator<Item = Block>) {
-        let (mut first, mut waiting) = (ptr::null_mut(), 0);
+        let (mut first, mut waiting) = (None, 0);
         for block in blocks {
             let mut rest = block;
             while let Some((unit, after)) = rest.split_at(size).filter(|_| rest.size() != 0) {
                 // SAFETY: whole granules that nothing uses.
-                unsafe { self.link(unit.base(), first) };
-                (first, waiting, rest) = (unit.base().as_ptr(), waiting + size, after);
+                first = Some(unsafe { FreeBlock::link(unit.base(), first, self.key) });
+                (waiting, rest) = (waiting + size, after);
             }
         }
-        self.first.store(first, Ordering::Relaxed);
+        self.first.set(first);
         self.size.store(size, Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
     }
@@ -100,12 +100,11 @@ impl FreedBlocks {
     pub(crate) unsafe fn pop_waiting(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
         let waiting = self.waiting.load(Ordering::Relaxed);
         let serves = waiting != 0 && size == self.size.load(Ordering::Relaxed) && align.get() <= GRANULE;
-        let Some(base) = NonNull::new(self.first.load(Ordering::Relaxed)).filter(|_| serves) else {
+        if !serves {
             return Ok(None);
-        };
-        // SAFETY: the block waits, so it begins with its link.
-        let next = unsafe { self.next(base) }?;
-        self.first.store(next, Ordering::Relaxed);
+        }
+        // SAFETY: the first block waits, so it begins with its link. The caller is the owner.
+        let Some(base) = self.sound(unsafe { self.first.pop(GRANULE, self.key) })? else { return Ok(None) };
         self.waiting.store(waiting - size, Ordering::Relaxed);
         // SAFETY: the block waited, and is in no list any more.
         Ok(Some(unsafe { Block::new(base, size) }))
@@ -123,39 +122,15 @@ impl FreedBlocks {
         iter::from_fn(move || unsafe { self.pop_waiting(size, Align::WORD) }.transpose())
     }
 
-    /// Writes a link into a block.
-    ///
-    /// # Safety
-    /// - `block` is whole granules that nothing uses.
+    /// What was taken; after damage all blocks are lost.
     #[inline(always)]
-    unsafe fn link(&self, block: NonNull<u8>, next: *mut u8) {
-        let slot = block.cast::<*mut u8>();
-        // SAFETY: the first word of whole granules that nothing uses: aligned.
-        unsafe { slot.write(self.key.encode(slot.addr().get(), next)) };
-    }
-
-    /// The link of a block.
-    ///
-    /// # Errors
-    /// [`Damaged`] if it was written over. All blocks are lost then.
-    ///
-    /// # Safety
-    /// - `block` begins with a link.
-    #[inline(always)]
-    unsafe fn next(&self, block: NonNull<u8>) -> Result<*mut u8, Damaged> {
-        let slot = block.cast::<*mut u8>();
-        // SAFETY: the block begins with a link.
-        let next = self.key.decode(slot.addr().get(), unsafe { slot.read() });
-        if !self.key.is_link(next.addr(), GRANULE) {
-            self.lose();
-            return Err(Damaged);
-        }
-        Ok(next)
+    fn sound<T>(&self, taken: Result<T, Damaged>) -> Result<T, Damaged> {
+        taken.inspect_err(|_| self.lose())
     }
 
     /// The bin of blocks of `size` bytes, if there is one.
     #[inline(always)]
-    fn bin(&self, size: usize) -> Option<&AtomicPtr<u8>> {
+    fn bin(&self, size: usize) -> Option<&OwnList> {
         self.bins.get((size / GRANULE).wrapping_sub(1))
     }
 
@@ -173,10 +148,8 @@ impl FreedBlocks {
     pub(crate) unsafe fn push(&self, block: Block) -> Option<Block> {
         let count = self.count.load(Ordering::Relaxed);
         let Some(bin) = self.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Some(block) };
-        let first = bin.load(Ordering::Relaxed);
-        // SAFETY: whole granules, which the caller gives up.
-        unsafe { self.link(block.base(), first) };
-        bin.store(block.base().as_ptr(), Ordering::Relaxed);
+        // SAFETY: whole granules, which the caller gives up. It is the owner.
+        unsafe { bin.push(block.base(), self.key) };
         self.count.store(count + 1, Ordering::Relaxed);
         None
     }
@@ -191,14 +164,11 @@ impl FreedBlocks {
     #[inline(always)]
     pub(crate) unsafe fn pop(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
         let Some(bin) = self.bin(size).filter(|_| align.get() <= GRANULE) else { return Ok(None) };
-        let Some(base) = NonNull::new(bin.load(Ordering::Relaxed)) else { return Ok(None) };
-        if LinkKey::CHECKS && self.is_empty() {
-            self.lose();
-            return Err(Damaged);
+        if LinkKey::CHECKS && self.is_empty() && bin.first().is_some() {
+            return self.sound(Err(Damaged));
         }
-        // SAFETY: the block is kept, so it begins with its link.
-        let next = unsafe { self.next(base) }?;
-        bin.store(next, Ordering::Relaxed);
+        // SAFETY: the first block is kept, so it begins with its link. The caller is the owner.
+        let Some(base) = self.sound(unsafe { bin.pop(GRANULE, self.key) })? else { return Ok(None) };
         self.count.store(self.count.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         // SAFETY: the block was put into the bin of its size, and is in no bin any more.
         Ok(Some(unsafe { Block::new(base, size) }))
@@ -224,7 +194,7 @@ impl FreedBlocks {
     /// Forgets all blocks, after damage.
     #[cold]
     fn lose(&self) {
-        self.bins.iter().for_each(|bin| bin.store(ptr::null_mut(), Ordering::Relaxed));
+        self.bins.iter().for_each(|bin| bin.set(None));
         self.count.store(0, Ordering::Relaxed);
         self.waiting.store(0, Ordering::Relaxed);
     }
