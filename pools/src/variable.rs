@@ -148,6 +148,16 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
         }
     }
 
+    /// As [`Variable::put`], from paths that seldom come here, and would save registers for it each time.
+    ///
+    /// # Safety
+    /// - As [`Variable::insert`].
+    #[inline(never)]
+    unsafe fn put_apart(&self, block: Block) {
+        // SAFETY: whole granules of the pool, which the caller gives up.
+        unsafe { self.put(block) };
+    }
+
     /// # Safety
     /// - As [`Variable::insert`].
     #[inline(never)]

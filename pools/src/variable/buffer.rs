@@ -150,7 +150,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     #[inline]
     pub(super) unsafe fn put_freed(&self, buffer: &FreedBlocks) {
         // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
-        unsafe { self.take_freed(buffer, |block| self.put(block)) };
+        unsafe { self.take_freed(buffer, |block| self.put_apart(block)) };
     }
 
     /// Takes back what a buffer's owner freed, and returns nothing to the arena.

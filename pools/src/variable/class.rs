@@ -148,7 +148,7 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> ManualPool for Variable<A, F, L
         // use it any more. It is the buffer's owner.
         if let Some(object) = unsafe { self.keep_freed(buffer, object, self.reserve_size(layout)) } {
             // SAFETY: whole granules of the pool, which the caller gave up.
-            unsafe { self.put(object) };
+            unsafe { self.put_apart(object) };
         }
     }
 
