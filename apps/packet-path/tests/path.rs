@@ -166,9 +166,10 @@ fn wait_for_hot(run: &mut Child) {
     let is_hot = |task: std::io::Result<std::fs::DirEntry>| {
         task.and_then(|task| std::fs::read(task.path().join("comm"))).is_ok_and(|name| name == b"hot\n")
     };
-    while !std::fs::read_dir(&tasks).is_ok_and(|mut tasks| tasks.any(is_hot)) {
+    tripoint_oracle::wait_until(|| {
         assert!(run.try_wait().unwrap().is_none(), "the run has ended");
-    }
+        std::fs::read_dir(&tasks).is_ok_and(|mut tasks| tasks.any(is_hot))
+    });
 }
 
 /// design/packet-path.md `.req.alone`.

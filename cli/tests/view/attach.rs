@@ -7,6 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 use tripoint_core::{Event, EventHook};
+use tripoint_oracle::wait_until;
 
 use crate::order_book;
 use crate::recorded::{Hot, Recorded};
@@ -177,20 +178,21 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     let book = Running(book.spawn().unwrap());
     let process = book.0.id().to_string();
     let attach = ["attach", "--duration", "1h", "--output", out.to_str().unwrap()];
-    let mut attached = loop {
-        // Until the book has made its telemetry.
-        let mut attached = tripoint(&attach, Path::new(&process)).stderr(Stdio::null()).spawn().unwrap();
-        while !out.exists() && attached.try_wait().unwrap().is_none() {
-            pause();
-        }
-        if out.exists() {
-            break Running(attached);
-        }
-    };
-    while !std::fs::read_to_string(&out).unwrap().contains("\"kind\":\"alarm\"") {
-        assert!(attached.0.try_wait().unwrap().is_none(), "it ended without an alarm");
+    let start = || Running(tripoint(&attach, Path::new(&process)).stderr(Stdio::null()).spawn().unwrap());
+    let mut attached = start();
+    wait_until(|| {
         pause();
-    }
+        // Before the book has made its telemetry, it ends.
+        if !out.exists() && attached.0.try_wait().unwrap().is_some() {
+            attached = start();
+        }
+        out.exists()
+    });
+    wait_until(|| {
+        pause();
+        assert!(attached.0.try_wait().unwrap().is_none(), "it ended without an alarm");
+        std::fs::read_to_string(&out).unwrap().contains("\"kind\":\"alarm\"")
+    });
     let interrupt = Command::new("kill").args(["-INT", &attached.0.id().to_string()]).status();
     assert!(interrupt.unwrap().success());
     assert_eq!(attached.0.wait().unwrap().code(), Some(0));

@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
+use tripoint_oracle::wait_until;
 
 use crate::run::{Ran, run, tripoint};
 
@@ -93,24 +94,30 @@ fn signal(process: &Child, signal: &str) {
     assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().unwrap().success());
 }
 
+/// Waits until a capture is begun. Returns false if the command has ended instead.
+fn begins(attached: &mut Child, out: &Path) -> bool {
+    wait_until(|| {
+        thread::sleep(Duration::from_millis(20));
+        out.exists() || attached.try_wait().unwrap().is_some()
+    });
+    out.exists()
+}
+
 /// Attaches by a command that ends with the options of `tripoint`, lets the child go on, and interrupts it. `None` if that
 /// is not allowed here.
 fn watch(mut command: Command, running: &mut Running, out: &Path, options: &[&str]) -> Option<Value> {
     command.args(["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()]);
     command.args(options).arg(running.process()).stdin(Stdio::null());
     let mut attached = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !out.exists() {
-        if attached.try_wait().unwrap().is_some() {
-            let output = attached.wait_with_output().unwrap();
-            tripoint_oracle::skipped!("{}", String::from_utf8_lossy(&output.stderr));
-            return None;
-        }
-        thread::sleep(Duration::from_millis(20));
+    if !begins(&mut attached, out) {
+        let output = attached.wait_with_output().unwrap();
+        tripoint_oracle::skipped!("{}", String::from_utf8_lossy(&output.stderr));
+        return None;
     }
-    running.wait_for_rounds(20);
-    while std::fs::read_to_string(out).unwrap().matches("minor_fault").count() < 2 * PAGES {
+    wait_until(|| {
         running.wait_for_rounds(20);
-    }
+        std::fs::read_to_string(out).unwrap().matches("minor_fault").count() >= 2 * PAGES
+    });
     signal(&attached, "-INT");
     let output = attached.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -218,21 +225,17 @@ fn records_that_find_no_room_are_counted() {
         Path::new(&running.process()),
     );
     let mut attached = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !out.exists() {
-        if attached.try_wait().unwrap().is_some() {
-            tripoint_oracle::skipped!("it may not be watched");
-            return;
-        }
-        thread::sleep(Duration::from_millis(20));
+    if !begins(&mut attached, &out) {
+        return tripoint_oracle::skipped!("it may not be watched");
     }
     signal(&attached, "-STOP");
     // More than two rings have room for.
     running.wait_for_rounds(200);
     signal(&attached, "-CONT");
-    running.wait_for_rounds(20);
-    while !std::fs::read_to_string(&out).unwrap().contains("\"missed\"") {
+    wait_until(|| {
         running.wait_for_rounds(20);
-    }
+        std::fs::read_to_string(&out).unwrap().contains("\"missed\"")
+    });
     drop(running);
     let output = attached.wait_with_output().unwrap();
     let captured: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -255,11 +258,8 @@ fn all_faults_are_captured_or_counted() {
     attached.args(["attach", "--json", "--kernel", "--duration", "1h", "-o", out.to_str().unwrap()]);
     let mut attached =
         attached.arg(child.0.id().to_string()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !out.exists() {
-        if attached.try_wait().unwrap().is_some() {
-            return tripoint_oracle::skipped!("it may not be watched");
-        }
-        thread::sleep(Duration::from_millis(20));
+    if !begins(&mut attached, &out) {
+        return tripoint_oracle::skipped!("it may not be watched");
     }
     signal(&attached, "-STOP");
     writeln!(child.0.stdin.as_mut().unwrap(), "go").unwrap();

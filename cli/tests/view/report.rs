@@ -164,9 +164,7 @@ fn a_recording_is_read_while_it_is_written() {
                 is_begun.store(true, Ordering::Relaxed);
             }
         });
-        while !is_begun.load(Ordering::Relaxed) && !writer.is_finished() {
-            thread::yield_now();
-        }
+        tripoint_oracle::wait_until(|| is_begun.load(Ordering::Relaxed) || writer.is_finished());
         let report = run(&["report", "--json"], &path);
         is_read.store(true, Ordering::Relaxed);
         assert_eq!(report.status, Some(0), "{}", report.err);

@@ -58,16 +58,18 @@ impl Book {
 
     /// Reads its telemetry, as soon as there is some.
     fn attach(&mut self) -> Reader {
-        loop {
+        let mut found = None;
+        tripoint_oracle::wait_until(|| {
             match Reader::attach(self.child.id()) {
-                Ok(reader) => return reader,
+                Ok(reader) => found = Some(reader),
                 Err(OpenError::NoneFound { .. } | OpenError::Unfinished { .. }) => {
                     assert!(self.is_running(), "it ended before it began");
-                    thread::yield_now();
                 }
                 Err(error) => panic!("{error}"),
             }
-        }
+            found.is_some()
+        });
+        found.unwrap()
     }
 
     /// Waits for the end of the run, while its events are read.
