@@ -143,7 +143,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
             // SAFETY: whole granules of the pool, which the caller gives up.
             unsafe { self.put_as(F::FREED, block) }
         } else {
-            // SAFETY: the same.
+            // SAFETY: whole granules of the pool, which the caller gives up.
             unsafe { self.put_otherwise(block) }
         }
     }
@@ -180,7 +180,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
             // provenance of the arena's range.
             unsafe { free.put(block) };
         } else {
-            // SAFETY: the same.
+            // SAFETY: whole granules of the pool, which the caller gives up, with the provenance of the arena's range.
             unsafe { free.memory().insert(block) };
         }
     }

@@ -135,7 +135,7 @@ impl List {
         let Some(next) = next else { return };
         // SAFETY: a unit of the list, which nothing uses.
         unsafe { FreeBlock::link(last.cast(), behind, self.key) };
-        // SAFETY: as above.
+        // SAFETY: a unit of the list, too, and another one.
         unsafe { FreeBlock::link(end.cast(), self.first, self.key) };
         self.first = Some(next);
     }

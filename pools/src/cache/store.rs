@@ -64,7 +64,7 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         match self.descriptor.classes().have_same_block(from, to) {
             Some(same) => same.then(|| self.pool.header().reach(object.addr())),
-            // SAFETY: as above.
+            // SAFETY: no class serves the caller's object, so it came from the pool with this layout.
             None => unsafe { self.pool.resize_room(object, from, to) },
         }
     }

@@ -223,7 +223,7 @@ impl FreeMemory for FreeBlocks {
     }
 
     unsafe fn insert(&mut self, block: Block) -> Option<Block> {
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which nothing uses and the caller gives up.
         Some(unsafe { Self::insert(self, block) })
     }
 

@@ -91,7 +91,7 @@ impl<F: FreeMemory> Binned<F> {
     unsafe fn put_in_bin(&mut self, block: Block) {
         let bin = block.size() / GRANULE - 1;
         if bin >= BINS {
-            // SAFETY: the caller's promise.
+            // SAFETY: whole granules of the pool, which nothing uses and the caller gives up.
             unsafe { self.memory.insert(block) };
             return;
         }
@@ -183,7 +183,7 @@ impl<F: FreeMemory> FreeMemory for Binned<F> {
 
     #[inline]
     unsafe fn insert(&mut self, block: Block) -> Option<Block> {
-        // SAFETY: the caller's promise.
+        // SAFETY: whole granules of the pool, which nothing uses and the caller gives up.
         unsafe { self.memory.insert(block) }
     }
 

@@ -81,7 +81,7 @@ impl Ground {
             assert!(seen.insert(self.index_of(unit.cast())), "a circle");
             // SAFETY: a unit of the list, which this test holds.
             assert!(unsafe { batches.step(unit) }, "unit {}", seen.len());
-            // SAFETY: as above.
+            // SAFETY: the unit is of the list, so it begins with its link.
             next = unsafe { FreeBlock::next(unit, list.watch()) };
         }
         assert_eq!(&seen, listed);
@@ -270,7 +270,7 @@ fn a_wrong_end_is_found() {
         while let Some(unit) = next.filter(|_| !is_found) {
             // SAFETY: a unit of the list, which this test holds.
             is_found = !unsafe { batches.step(unit) };
-            // SAFETY: as above.
+            // SAFETY: the unit is of the list, so it begins with its link.
             next = unsafe { FreeBlock::next(unit, list.watch()) };
         }
         is_found
