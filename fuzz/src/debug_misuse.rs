@@ -8,7 +8,10 @@ use core::ptr::NonNull;
 
 use tripoint::author::Block;
 use tripoint::debug::{DebugOptions, DebugPool, DebugReport, Fault};
-use tripoint::{Addr, Arena, Check, CheckLevel, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolClass, Store, Tlsf, TlsfOptions, UnitLayout};
+use tripoint::{
+    Addr, Arena, Check, CheckLevel, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolClass, Store, Tlsf,
+    TlsfOptions, UnitLayout,
+};
 use tripoint_oracle::{Choices, Oracle};
 
 use crate::manual::{ARENA_SIZE, GRAIN};

@@ -52,7 +52,7 @@ impl Mailbox {
     /// # Safety
     /// - The record has no registrations, is in no list, and stays valid and in place until the heap is dropped.
     pub(crate) unsafe fn begin_queue(&mut self, queue: NonNull<Guarded>) {
-        // SAFETY: the caller promises so.
+        // SAFETY: the caller's record is in no list, and stays valid and in place until the heap is dropped.
         unsafe { self.queues.push(queue) };
     }
 
@@ -136,7 +136,7 @@ impl Mailbox {
     /// # Safety
     /// - The record is in no queue, and stays valid and in place until it is taken out.
     pub(crate) unsafe fn make_room(&mut self, notice: NonNull<Notice>) {
-        // SAFETY: the caller promises so.
+        // SAFETY: the caller's record is in no queue, and stays valid and in place until it is taken out.
         unsafe { self.unused.append(notice) };
     }
 

@@ -45,7 +45,7 @@ impl<'s> Approach<'s> {
     ///   the scan is there.
     #[inline]
     pub(crate) unsafe fn begin(&mut self, segment: SegmentPtr, base: Addr, limit: Addr) {
-        // SAFETY: the caller promises so.
+        // SAFETY: the addresses are in the caller's segment or its limit, aligned, and not written to until then.
         unsafe { self.look_at(segment, base, after(base).min(limit)) };
     }
 

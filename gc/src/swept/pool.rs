@@ -321,7 +321,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         node: NonNull<RegistryNode>,
         operations: &BufferOperations,
     ) -> Option<AddrRange> {
-        // SAFETY: the caller promises so.
+        // SAFETY: the caller's node is of this pool's registry, with its operations.
         let class = unsafe { (operations.class)(node) };
         // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
         // descriptors are valid as long as the pool.

@@ -46,7 +46,7 @@ impl PoolGeneration {
     /// - Nothing uses `run` before it is taken or forgotten. It is aligned at least to a word.
     pub(crate) unsafe fn give(&mut self, run: Block) {
         self.free += run.size();
-        // SAFETY: the caller promises so.
+        // SAFETY: the caller's run is aligned to a word, and nothing uses it before it is taken or forgotten.
         unsafe { self.runs.push(run) };
     }
 

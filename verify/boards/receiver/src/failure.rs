@@ -3,8 +3,8 @@
 use core::fmt;
 use core::ops::Range;
 
-use tripoint::packets::PacketError;
 use tripoint::Error;
+use tripoint::packets::PacketError;
 
 /// Why a session failed.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
 //! What has to hold of arenas on two nodes.
 
 use tripoint::devices::{HugePageSize, HugePages, NodeSet, PageReport, Placement};
-use tripoint::{AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault, Resource};
+use tripoint::{
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Error, Mvff, MvffOptions, Prefault, Resource,
+};
 
 use crate::machine::{self, MOUNT, faults, free, run_on, set_aside};
 

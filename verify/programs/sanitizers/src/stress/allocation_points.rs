@@ -6,7 +6,9 @@ use std::thread;
 
 use tripoint::author::for_each_buffer;
 use tripoint::points::Control;
-use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Check, CheckLevel, Mvff, MvffOptions, PoolClass};
+use tripoint::{
+    AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, Check, CheckLevel, Mvff, MvffOptions, PoolClass,
+};
 
 use crate::random::Random;
 
