@@ -1,5 +1,6 @@
 //! Pools that stay small: they begin with a part of a grain, are walked and trimmed as others, and return it
 //! (design/pool-mfs.md `.mfs.small`).
+#![cfg(feature = "vm")]
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
