@@ -55,6 +55,7 @@
 //!
 //! Each class has options of its own name ([`MfsOptions`], …) with defaults. Pools implement
 //! [`PoolClass`]; those that can free one object implement [`ManualPool`] and [`Store`] too.
+//! [`Mvff`] and [`Tlsf`] are two forms of one type, [`author::Variable`], which is the name in messages of the compiler.
 //!
 //! What the program freed stays in its pool by default (in an [`Mvt`], up to a bound). To return it to
 //! the arena, set [`TlsfOptions::spare`] or [`MvffOptions::spare`], or call [`Mfs::trim`].
@@ -69,7 +70,7 @@
 //! |---|---|---|
 //! | on the hot path | rarely, or with the pool | [`AllocationPoint`], one for each thread |
 //! | on the hot path | on the same thread, now and then | [`AllocationPoint`], with [`free_box`](AllocationPoint::free_box) |
-//! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`], or [`Cache`] for several sizes |
+//! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`] (in a field, `UnitCache` and `UnitBox`), or [`Cache`] for several sizes |
 //! | on one thread | on another | [`Returns`], or a cache on each, with a [`Depot`] that they share |
 //! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
 //! | several objects that have to appear together | | [`Batch`]; by hand, [`Reservation`] |
@@ -94,8 +95,8 @@
 //! - `gc` (feature `gc`): automatic pools, whose objects are freed when no root leads to them. Begin with its typed
 //!   objects, which need no `unsafe`.
 //! - [`telemetry`]: what a program allocates, estimated from samples, and a record of it for other processes.
-//! - [`points`], [`packets`], [`devices`], [`debug`], [`events`]: more of allocation points; packets; memory of devices
-//!   and on huge pages; finding bugs; observing.
+//! - [`points`]: more of allocation points. [`packets`]: packets. [`devices`]: memory that a device uses, and huge pages.
+//!   [`debug`]: finding bugs. [`events`]: observing slow paths.
 //! - [`author`]: for authors of pool classes, arenas and collectors.
 //! - [`design`]: why everything is as it is.
 //!

@@ -66,7 +66,8 @@ pub struct ArenaVmOptions {
     /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
     /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
-    /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri.
+    /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri. On systems other than
+    /// Linux this comes from the global allocator, and may take memory at once.
     pub reserve: usize,
     /// The smallest reservation that is accepted, and is made at once; by default 64 MiB.
     pub reserve_floor: usize,

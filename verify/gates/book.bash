@@ -7,7 +7,7 @@ from_start() {
     [ -z "$1" ] || (cd "$started_in" && realpath --canonicalize-missing -- "$1")
 }
 
-# The program: BOOK, or the example built anew. What comes after `--` is for it.
+# The program: BOOK, or the order book built anew. What comes after `--` is for it.
 build_book() {
     book=$(from_start "${BOOK-}")
     if [ -z "$book" ]; then

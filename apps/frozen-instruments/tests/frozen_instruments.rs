@@ -1,4 +1,4 @@
-//! The example that shares an image between processes, with fewer instruments (design/gc.md `.image`, `.frozen.marks`).
+//! The program that shares an image between processes, with fewer instruments (design/gc.md `.image`, `.frozen.marks`).
 #![cfg(all(target_os = "linux", not(miri)))]
 
 use std::process::Command;

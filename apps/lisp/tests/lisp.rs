@@ -1,4 +1,4 @@
-//! The example with the small Lisp: its suite, as it is, with little memory and under stress, and what it says to programs
+//! The program of the small Lisp: its suite, as it is, with little memory and under stress, and what it says to programs
 //! that are wrong (design/gc.md `.req.stress`).
 #![cfg(not(miri))]
 
@@ -10,7 +10,7 @@ use std::{env, fs, process, thread};
 
 static LISP: LazyLock<PathBuf> = LazyLock::new(|| PathBuf::from(env!("CARGO_BIN_EXE_lisp")));
 
-/// Runs a file of the example with these arguments.
+/// Runs a file of the program with these arguments.
 fn run_file(file: &str, arguments: &[&str]) -> Output {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file);
     Command::new(&*LISP).args(arguments).arg(path).output().unwrap()

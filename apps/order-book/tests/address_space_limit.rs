@@ -11,7 +11,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_order-book");
 
 const MIB: u64 = 1 << 20;
 
-/// Runs the example with at most `limit` bytes of a resource.
+/// Runs the program with at most `limit` bytes of a resource.
 fn run_within(
     resource: libc::__rlimit_resource_t,
     limit: u64,

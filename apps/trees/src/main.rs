@@ -16,7 +16,7 @@
 //!
 //! All nodes of all trees are counted, so a node that is lost or freed too early is noticed. The contenders run one after
 //! the other in one process. Figures that were measured with more care, and those of other collectors, are in
-//! `design/gc-figures.md`.
+//! `design/figures.md` (`.gc.trees`); `design/gc-figures.md` says how.
 
 mod formatted;
 mod manual;

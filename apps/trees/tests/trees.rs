@@ -1,4 +1,4 @@
-//! The example of binary trees, with small ones: it asserts itself that no node is lost.
+//! The program of binary trees, with small ones: it asserts itself that no node is lost.
 #![cfg(not(miri))]
 
 use std::process::Command;

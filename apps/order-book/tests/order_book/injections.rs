@@ -1,4 +1,4 @@
-//! Violations that the example causes on request: each is caught with its line.
+//! Violations that the program causes on request: each is caught with its line.
 
 use serde_json::Value;
 

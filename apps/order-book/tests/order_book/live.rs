@@ -25,7 +25,7 @@ use crate::{PROGRAM, assert_succeeds, scratch_file, small_feed};
 const WARMUP: &str = "1000";
 
 /// Pieces of input: after so many, what is still unseen will not be seen. A piece is more than the
-/// example reads at once.
+/// program reads at once.
 const PIECES: usize = 50;
 
 /// A book that is kept.
@@ -209,7 +209,7 @@ fn assert_is_hot(reader: &Reader, process: u32, event: &RecordedEvent) {
     assert_eq!(name.trim_end(), "hot");
 }
 
-/// The functions of the example that these addresses of a running process belong to.
+/// The functions of the program that these addresses of a running process belong to.
 fn functions_at(process: u32, addresses: &[u64]) -> Vec<String> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     let program = std::fs::canonicalize(PROGRAM).unwrap();

@@ -1,4 +1,4 @@
-//! The order book example, from outside: figures, exit status, messages, zeros.
+//! The order book, from outside: figures, exit status, messages, zeros.
 mod feeds;
 mod history;
 mod injections;
@@ -22,7 +22,7 @@ fn scratch_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs the example with `arguments` and a report to `name`.json.
+/// Runs the program with `arguments` and a report to `name`.json.
 fn run(name: &str, arguments: &[&str]) -> (Output, Value) {
     let json = scratch_file(&format!("{name}.json"));
     // A report of an earlier run would hide that this one wrote nothing.
@@ -32,7 +32,7 @@ fn run(name: &str, arguments: &[&str]) -> (Output, Value) {
     (output, serde_json::from_slice(&report).unwrap())
 }
 
-/// Runs the example on a file of these bytes.
+/// Runs the program on a file of these bytes.
 fn run_on(name: &str, bytes: &[u8], arguments: &[&str]) -> (Output, Value) {
     let path = scratch_file(name);
     std::fs::write(&path, bytes).unwrap();
