@@ -65,7 +65,8 @@ impl Buffer {
     /// The owner, in the ready state: goes on from a flip. If the flip is still undecided,
     /// this decides it: all objects so far are whole, and none has begun.
     fn end_flip(&self) {
-        // Null is the owner's own, and anything else is acquired by the exchange.
+        // Null is the owner's own, or that of a flip whose trip is seen after this at the latest. Anything else is acquired
+        // by the exchange.
         let mut seen = self.init_at_flip.load(Ordering::Relaxed);
         while !seen.is_null() {
             match self.replace_init_at_flip(seen, ptr::null_mut()) {

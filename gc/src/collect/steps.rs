@@ -156,7 +156,7 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     fn step_by(&mut self, mut pace: impl Pace) -> Step {
         let heap = self.heap();
         heap.arena().event(Event::BeginStep { heap: heap.event_address() });
-        let mut work = Work { heap, at: self.at_stop(), were_roots_fixed: false, examined: 0, nowhere: None };
+        let mut work = Work { heap, at: self.at_stop(), fixed: None, examined: 0, nowhere: None };
         let is_marking = heap.progress().lock().phase() != Phase::Sweeping;
         let is_marked = !is_marking || work.mark(&mut pace);
         let mut collected = None;
@@ -196,8 +196,8 @@ enum Piece {
 struct Work<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'a Heap<'h, A, B>,
     at: AtStop<'a>,
-    /// In this step.
-    were_roots_fixed: bool,
+    /// How many roots there had ever been when they were last fixed in this step: those that came since are not.
+    fixed: Option<usize>,
     examined: usize,
     /// A place that an exact reference leads to, and where no object is.
     nowhere: Option<Addr>,
@@ -252,7 +252,7 @@ impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
         let is_closed = scan_piece(flipped, &members, &mut scan);
         let piece = if !is_closed {
             Piece::Spent
-        } else if !self.were_roots_fixed {
+        } else if self.fixed != Some(roots.pushed()) {
             self.fix_roots(&roots, &mut scan);
             Piece::RootsFixed
         } else {
@@ -272,7 +272,7 @@ impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
     /// Fixes what roots refer to, and what waits to be finalized.
     fn fix_roots(&mut self, roots: &List<RootRecord>, scan: &mut Scan<'_>) {
         let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
-        self.were_roots_fixed = true;
+        self.fixed = Some(roots.pushed());
         fix_roots(self.heap, roots, scan);
         mem::forget(is_half_done);
     }

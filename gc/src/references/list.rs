@@ -18,6 +18,8 @@ pub(crate) struct List<T> {
     first: Cell<Option<NonNull<T>>>,
     /// The item that the walk is at; `None` if it is over.
     at: Cell<Option<NonNull<T>>>,
+    /// How many items were ever put on the list.
+    pushed: Cell<usize>,
 }
 
 // SAFETY: the list is a pointer; what it leads to may be reached from another thread, because it
@@ -26,7 +28,7 @@ unsafe impl<T: Send> Send for List<T> {}
 
 impl<T: Linked> List<T> {
     pub(crate) const fn new() -> Self {
-        Self { first: Cell::new(None), at: Cell::new(None) }
+        Self { first: Cell::new(None), at: Cell::new(None), pushed: Cell::new(0) }
     }
 
     /// Puts `item` on the list.
@@ -36,6 +38,12 @@ impl<T: Linked> List<T> {
     pub(crate) unsafe fn push(&self, item: NonNull<T>) {
         // SAFETY: the caller promises that it is valid.
         unsafe { item.as_ref() }.next().set(self.first.replace(Some(item)));
+        self.pushed.set(self.pushed.get().wrapping_add(1));
+    }
+
+    /// How many items were ever put on the list: another number says that there are new ones.
+    pub(crate) fn pushed(&self) -> usize {
+        self.pushed.get()
     }
 
     /// Takes the newest item off the list.

@@ -1,7 +1,7 @@
 //! Which thread this is, so that none waits for a stop of its own (design/gc.md `.own.thread`).
 //!
 //! The thread pointer of the platform: it is another one in each thread that there is. Where it is not known how to read
-//! it, a thread that waits for itself waits without end.
+//! it, or there is no C library, a thread that waits for itself waits without end.
 
 use core::num::NonZeroUsize;
 
@@ -11,7 +11,7 @@ pub(crate) fn this_thread() -> Option<NonZeroUsize> {
 }
 
 #[cfg(all(
-    any(target_os = "linux", target_os = "android"),
+    any(all(target_os = "linux", not(target_env = "")), target_os = "android"),
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_pointer_width = "64",
     not(any(miri, tripoint_loom, tripoint_shuttle))
@@ -22,8 +22,8 @@ mod machine {
 
     pub(super) fn thread_pointer() -> Option<NonZeroUsize> {
         let pointer: usize;
-        // SAFETY: the word at the base of the segment `fs` is in every thread of this system, and is its own address. This
-        // reads it, and changes nothing.
+        // SAFETY: the word at the base of the segment `fs` is in every thread of a C library of this system, and is its own
+        // address. This reads it, and changes nothing.
         #[cfg(target_arch = "x86_64")]
         unsafe {
             asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly));
@@ -38,7 +38,7 @@ mod machine {
 }
 
 #[cfg(not(all(
-    any(target_os = "linux", target_os = "android"),
+    any(all(target_os = "linux", not(target_env = "")), target_os = "android"),
     any(target_arch = "x86_64", target_arch = "aarch64"),
     target_pointer_width = "64",
     not(any(miri, tripoint_loom, tripoint_shuttle))

@@ -147,6 +147,10 @@ impl<A: Arena, F: Format> Pool<A, F> {
             return;
         }
         let generation = self.segment_of(unused.range().base()).get().generation();
+        if state.moving.is_some_and(|oldest| generation <= oldest) {
+            // An event hook of this very thread empties the buffer in a collection: the sweep finds the gap itself.
+            return;
+        }
         // SAFETY: the caller promises that nothing uses it any more. It is aligned as objects are, which is at
         // least to a word.
         unsafe { state.of(generation).give(unused) };

@@ -48,7 +48,8 @@ impl FreeBlock {
     pub(crate) unsafe fn unlink(block: NonNull<Self>, align: usize, key: LinkKey) -> Result<Link, Damaged> {
         // SAFETY: the block is free, begins with its link, and is the caller's.
         let next = unsafe { Self::read(block, align, key) };
-        if LinkKey::CHECKS {
+        // What was damaged may be an object of the client by now.
+        if LinkKey::CHECKS && next.is_ok() {
             let none = key.encode(block.addr().get(), NO_LINK);
             // SAFETY: the caller may write to the block, which nothing uses.
             unsafe { block.write(Self { next: none }) };
