@@ -4,14 +4,17 @@
 mod common;
 mod items;
 
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 use core::time::Duration;
+use std::sync::Mutex;
 
-use common::{Arena, Nodes, Slots, TestHeap, TestPool, WORD, make, point, pool, with_heap};
-use items::{ALL, Item, list, objects};
-use tripoint_core::SymmetricFence;
-use tripoint_gc::{Gc, Kind, Moved, Step, Stopped, Tag, Traced, Transform};
-use tripoint_oracle::in_time;
+use common::{Arena, Nodes, Slots, TestHeap, TestPool, WORD, Yield, make, point, pool, with_heap};
+use items::{ALL, Item, list, names, objects};
+use tripoint_core::{ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
+use tripoint_gc::{
+    Gc, Heap, HeapOptions, Kind, Moved, Policy, Step, Stopped, Tag, Traced, Transform, TypedMutator,
+};
+use tripoint_oracle::{forever, in_time};
 
 type TestStopped<'a, 'm> = Stopped<'a, 'm, Arena<'m>, SymmetricFence>;
 
@@ -362,4 +365,150 @@ fn typed_mutators_are_emptied_and_dropped_in_a_walk() {
         drop(stopped);
         mutator.enter(|inside| assert!(list(inside, 0..10).is_some()));
     });
+}
+
+type Forever = TypedMutator<'static, 'static, Arena<'static>>;
+
+/// Does something to a mutator once, at the first event of a kind.
+struct Act {
+    is_time: fn(Event) -> bool,
+    act: fn(Forever) -> Option<Forever>,
+    mutator: Mutex<Option<Forever>>,
+    afterwards: Mutex<Option<Forever>>,
+}
+
+impl EventHook for Act {
+    fn event(&self, event: Event) {
+        if !(self.is_time)(event) {
+            return;
+        }
+        // What is done has events of its own.
+        let Some(mutator) = self.mutator.lock().unwrap().take() else { return };
+        *self.afterwards.lock().unwrap() = (self.act)(mutator);
+    }
+}
+
+/// An event hook needs no `unsafe`. If the memory were free at once, and were found to be free by the sweep once more, two
+/// objects would have it; or it would be used after its segment was returned.
+#[cfg_attr(
+    not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))),
+    ignore = "it is not known which thread this is"
+)]
+#[test]
+fn typed_mutators_are_emptied_and_dropped_while_objects_move() {
+    let begins_sweep: fn(Event) -> bool = |event| matches!(event, Event::BeginSweep { .. });
+    let makes_room: fn(Event) -> bool = |event| matches!(event, Event::Extend { .. });
+    let drops: fn(Forever) -> Option<Forever> = |_| None;
+    let empties: fn(Forever) -> Option<Forever> = |mut mutator| {
+        mutator.empty();
+        Some(mutator)
+    };
+    for (is_time, at) in [(begins_sweep, "sweep"), (makes_room, "room for copies")] {
+        for (act, what) in [(drops, "drop"), (empties, "empty")] {
+            for has_pinned in [false, true] {
+                in_time(move || act_while_objects_move(is_time, act, has_pinned, &format!("{what} at {at}")));
+            }
+        }
+    }
+}
+
+/// If `has_pinned`, an object stays where the mutator has memory.
+fn act_while_objects_move(
+    is_time: fn(Event) -> bool,
+    act: fn(Forever) -> Option<Forever>,
+    has_pinned: bool,
+    case: &str,
+) {
+    let (mutator, afterwards) = (Mutex::new(None), Mutex::new(None));
+    let hook = forever(Act { is_time, act, mutator, afterwards });
+    let memory = Box::leak(Box::new_uninit_slice(128 << 10));
+    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(hook) };
+    let arena = forever(ClientArena::create(memory, options).unwrap());
+    let options = HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) };
+    let heap = forever(Heap::create(arena, options).unwrap());
+    // A pool that makes room for copies is locked meanwhile. The first to do so is one of the second, whose root is exact.
+    let (acted_on, moved) = (forever(objects(heap)), objects(heap));
+    let mut mutator = moved.register().unwrap();
+    let root = mutator.enter(|inside| moved.root(inside, list(inside, 0..10).unwrap()).unwrap());
+    let mut of_hook = acted_on.register().unwrap();
+    let pinned = of_hook.enter(|inside| {
+        let item = list(inside, 0..10).unwrap();
+        has_pinned.then(|| acted_on.pin(inside, item).unwrap())
+    });
+    *hook.mutator.lock().unwrap() = Some(of_hook);
+    heap.collect(ALL).unwrap();
+    assert!(hook.mutator.lock().unwrap().is_none(), "{case}: there was such an event");
+    assert!(has_pinned || acted_on.sizes().free == 0, "{case}: what was returned is free");
+    let mut other = acted_on.register().unwrap();
+    other.enter(|inside| {
+        let make = |name| inside.alloc(Item { name, copy: name, next: None }).ok();
+        // All that is free.
+        let made: Vec<_> = (0..).map_while(make).collect();
+        let is_as_made = |(name, item): (usize, &Gc<'_, Item<'_>>)| [item.name, item.copy] == [name; 2];
+        assert!(made.iter().enumerate().all(is_as_made), "{case}");
+        if let Some(pinned) = &pinned {
+            assert_eq!(names(Some(pinned.get(inside).unwrap())).len(), 10, "{case}");
+        }
+    });
+    mutator.enter(|inside| assert_eq!(names(Some(root.get(inside).unwrap())).len(), 10, "{case}"));
+}
+
+/// Roots are fixed when a step begins, and once more before its marking ends. What becomes a root after both, such as an
+/// object that only a weak root held, is kept, too.
+#[test]
+fn what_becomes_a_root_in_a_step_is_kept() {
+    const LISTS: usize = 4;
+    const NODES: usize = 40;
+    // So a list is several pieces of a step.
+    const REFERENCES: usize = 60;
+    for has_clock in [false, true] {
+        in_time(move || {
+            with_heap(256 << 10, |heap| {
+                heap.set_policy(Policy::with_capacity(usize::MAX));
+                let pool = pool::<Traced>(heap, 0);
+                let (weak, strong) = (Slots::<LISTS>::default(), Slots::<LISTS>::default());
+                let mutator = heap.register().unwrap();
+                let mut point = point(&pool, &mutator);
+                for list in 0..LISTS {
+                    let mut references = [ptr::null_mut(); REFERENCES];
+                    (0..NODES).for_each(|name| references[0] = make(&mut point, name, &references).unwrap());
+                    weak.set(list, references[0]);
+                }
+                drop(point);
+                drop(mutator);
+                // SAFETY: the slots outlive the root, only this thread uses them, and they refer to nodes.
+                let _weak_root = unsafe { heap.root_weak(weak.base(), LISTS, Tag::default()) }.unwrap();
+                let root = |list| {
+                    strong.set(list, weak.get(list));
+                    let slot = NonNull::new(strong.base().as_ptr().wrapping_add(list)).unwrap();
+                    // SAFETY: the slots outlive the roots, only this thread uses them, and this one refers to a node.
+                    unsafe { heap.root_table(slot, 1, Tag::default()) }.unwrap()
+                };
+                let (mut roots, mut asked) = (vec![root(0)], 0);
+                let mut make_root = || {
+                    asked += 1;
+                    if asked % 2 == 0 && roots.len() < LISTS {
+                        roots.push(root(roots.len()));
+                    }
+                };
+                let mut stopped = heap.stop(ALL).unwrap();
+                let step = if has_clock {
+                    stopped.step_within(Duration::from_secs(1), || {
+                        make_root();
+                        Duration::ZERO
+                    })
+                } else {
+                    stopped.step(|| {
+                        make_root();
+                        true
+                    })
+                };
+                let Step::Done(report) = step else { panic!("a step in which all is to be done: {step:?}") };
+                assert_eq!(roots.len(), LISTS);
+                assert_eq!(report.kept, LISTS * NODES * (2 + REFERENCES) * WORD, "clock: {has_clock}");
+                assert_eq!(report.freed, 0, "clock: {has_clock}");
+                (0..LISTS).for_each(|list| assert_eq!(weak.get(list), strong.get(list), "{list}"));
+            });
+        });
+    }
 }
