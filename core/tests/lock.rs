@@ -28,7 +28,7 @@ fn who_waits_for_a_lock_yields_and_has_it_then() {
         }
         // The others wait until this thread has seen that they let it run.
         tripoint_oracle::wait_until(|| YIELDS.load(Ordering::Relaxed) >= THREADS);
-        assert_eq!(*held, 0, "nobody else has it meanwhile");
+        assert_eq!(*held, 0, "no other thread has it meanwhile");
         drop(held);
     });
     assert_eq!(*counter.lock(), THREADS * TURNS);

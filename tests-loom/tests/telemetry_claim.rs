@@ -293,7 +293,7 @@ fn a_free_ring_with_a_number_has_two_threads() {
     give_back_and_claim(|ring| ring.word(RingWord::State).store(RingState::Free as u64, Ordering::Release));
 }
 
-/// A thread returns its ring, while another has its first event. Whoever has the ring then ends, and a third can have it.
+/// A thread returns its ring, while another has its first event. The thread that has the ring then ends, and a third can have it.
 fn give_back_and_end(give_back: fn(&WordRing<'_>)) {
     model_unbounded(move || {
         let shared = Shared::new();

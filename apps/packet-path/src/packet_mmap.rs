@@ -31,7 +31,7 @@ impl Ring {
     /// Maps the ring of a socket.
     fn map(socket: &OwnedFd) -> io::Result<Self> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
-        // SAFETY: a new mapping, wherever the kernel chooses, hurts nobody. Its size is that of the ring.
+        // SAFETY: a new mapping, where the kernel chooses: it takes the place of no other. Its size is that of the ring.
         let memory = unsafe {
             libc::mmap(core::ptr::null_mut(), RING_BYTES, protection, flags, socket.as_raw_fd(), 0)
         };

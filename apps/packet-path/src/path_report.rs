@@ -90,7 +90,7 @@ impl WireReport {
 }
 
 /// How many datagrams there is no account of, if `missing` with messages and `missing_without` messages were sent and did
-/// not come, and the kernel dropped `dropped` of either. Nobody reads datagrams without messages that come after the end,
+/// not come, and the kernel dropped `dropped` of either. No receiver reads datagrams without messages that come after the end,
 /// so these may be missing.
 const fn unaccounted(missing: i64, missing_without: i64, dropped: i64) -> i64 {
     let (surely, possibly) = (missing - dropped, missing + missing_without - dropped);

@@ -12,7 +12,7 @@ pub(crate) struct Pinning(Option<usize>);
 
 impl Pinning {
     /// Leaves the last processor that this process may use to the hot thread: the threads that this thread starts have the others.
-    /// If there is only one, or the system does not allow it, nobody is pinned.
+    /// If there is only one, or the system does not allow it, no thread is pinned.
     pub(crate) fn leave_one() -> Self {
         Self(leave_one())
     }

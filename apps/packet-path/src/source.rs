@@ -39,7 +39,7 @@ pub(crate) struct SourceCounts {
     /// The call that the hot thread makes to receive, and how often it was made.
     pub(crate) call: &'static str,
     pub(crate) calls: u64,
-    /// The most datagrams that waited in the receive ring; `None` if nobody can say.
+    /// The most datagrams that waited in the receive ring; `None` if that is not known.
     pub(crate) receive_ring_most: Option<usize>,
     /// The fewest frames that the kernel had left to fill.
     pub(crate) fill_ring_least: Option<usize>,

@@ -96,7 +96,7 @@ fn trip_while_busy(
     let trapped = point.buffer().snapshot().is_some_and(|now| now.mode.contains(BufferMode::TRAPPED));
     ensure(trapped, "the trip waits in limit")?;
     let _abandoned = point.reserve(LAYOUT)?;
-    ensure(point.control().0 == 1, "the next reserve hears of the trip")?;
+    ensure(point.control().0 == 1, "the next reserve observes the trip")?;
     // SAFETY: committed in this pool with this layout, and not used any more.
     unsafe { tripoint::Store::free(point.pool(), object, LAYOUT) };
     Ok(())

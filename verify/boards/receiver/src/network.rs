@@ -120,7 +120,7 @@ impl Network {
         Ok(())
     }
 
-    /// Sends a frame with this payload. If there is no room, it is not sent: whoever waits for an answer asks again.
+    /// Sends a frame with this payload. If there is no room, it is not sent: the thread that waits for an answer asks again.
     pub(crate) fn send(&mut self, payload: &[u8]) -> Result<(), Failure> {
         let Self { driver, cache, transmit, .. } = self;
         let Some(mut packet) = cache.take().filter(|_| transmit.free() > 0) else { return Ok(()) };

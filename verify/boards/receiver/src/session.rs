@@ -157,7 +157,7 @@ impl Session<'_> {
 
     /// Looks at what does not tell of itself.
     fn finish(mut self) -> Result<Report, Failure> {
-        // Interrupts may still come: they are counted in front of a reserve that hears of them.
+        // Interrupts may still come: they are counted in front of a reserve that observes them.
         let (before, object) = (interrupts(), self.point.boxed(Record { number: 0, digest: 0 })?);
         drop(object);
         ensure(self.point.control().0 >= before, "every interrupt's trip is heard of")?;
