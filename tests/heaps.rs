@@ -34,7 +34,7 @@ unsafe impl Format for Pairs {
     unsafe fn scan(&self, pairs: Block, scan: &mut Scan<'_>) {
         let first = pairs.base().cast::<*mut u8>();
         for index in 0..pairs.size() / size_of::<*mut u8>() {
-            // SAFETY: so many references are in the pairs, and no thread uses them meanwhile.
+            // SAFETY: that many references are in the pairs, and no thread uses them meanwhile.
             scan.fix(unsafe { first.add(index).as_mut() });
         }
     }

@@ -23,7 +23,7 @@ fn make() -> Result<Pool> {
     Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default())
 }
 
-/// What was sampled, without allocating: so many objects, and their addresses and sizes.
+/// What was sampled, without allocating: that many objects, and their addresses and sizes.
 static SAMPLED: Mutex<(usize, [(usize, u64); 64])> = Mutex::new((0, [(0, 0); 64]));
 
 fn keep(sampled: SampledObject) {

@@ -1,4 +1,4 @@
-//! Control memory against a list of live descriptors.
+//! Descriptor memory against a list of live descriptors.
 //! (design/arena.md `.req.place`.)
 #![cfg(not(tripoint_loom))]
 

@@ -15,7 +15,7 @@ use tripoint_gc::{GENERATIONS, Kind, Moved, Policy, Tag, Traced, Writes};
 
 const ALL: Duration = Duration::MAX;
 
-/// Calls `test` with a heap in which so many nodes of three words are in the last generation, and a slot leads to the
+/// Calls `test` with a heap in which that many nodes of three words are in the last generation, and a slot leads to the
 /// newest, in a pool whose writes are noted or not.
 fn with_old<K: Kind<Nodes>>(
     count: usize,
@@ -47,7 +47,7 @@ fn a_minor_collection_does_not_depend_on_what_is_old() {
     const FEW: usize = if cfg!(miri) { 30 } else { 2000 };
     const MANY: usize = 4 * FEW;
     const YOUNG: usize = if cfg!(miri) { 5 } else { 50 };
-    // The cards that so many nodes fill.
+    // The cards that that many nodes fill.
     const fn filled(nodes: usize) -> usize {
         nodes * 3 * WORD / 512
     }
@@ -150,7 +150,7 @@ fn large_nodes_age_where_they_are() {
         let mut generations = Vec::new();
         for _ in 0..GENERATIONS {
             let young = make(&mut point, 2, &[]).unwrap();
-            // SAFETY: the slot leads to the node, which has so many references.
+            // SAFETY: the slot leads to the node, which has that many references.
             unsafe { set_reference(large, LARGE - 1, young) };
             pool.note_write(&mut mutator, large.wrapping_add((1 + LARGE) * WORD));
             point.empty();

@@ -222,9 +222,9 @@ fn a_reservation_that_a_collection_meets_is_not_committed() {
         slots.set(0, before);
         let node = node_point.reserve(layout(0, 0)).unwrap();
         let leaf = leaf_point.reserve(layout(0, 0)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(node.as_ptr().cast(), node.size(), 2, &[]) };
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(leaf.as_ptr().cast(), leaf.size(), 3, &[]) };
         mutator.collect(ALL).unwrap();
         let place = node.as_ptr();
@@ -343,7 +343,7 @@ fn threads_keep_what_they_build_while_others_collect() {
 }
 
 fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
-    // The collector waits for so many nodes before it collects again, so it collects a bounded number of times: one
+    // The collector waits for that many nodes before it collects again, so it collects a bounded number of times: one
     // that never waits would keep an interpreter from everything else.
     let (rounds, length, pause) = if cfg!(miri) { (2, 5, 5) } else { (60, 60, 10) };
     with_heap(8 << 20, |heap| {
@@ -368,7 +368,7 @@ fn threads_keep<K: Kind<Nodes>, L: Kind<Nodes>>() {
                                 // The references are read after the reserve, in which the thread may give way.
                                 let reservation = node_point.reserve(layout(0, 2)).unwrap();
                                 let references = [slots.get(0), slots.get(1)];
-                                // SAFETY: so many bytes were reserved.
+                                // SAFETY: that many bytes were reserved.
                                 unsafe {
                                     write(
                                         reservation.as_ptr().cast(),

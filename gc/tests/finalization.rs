@@ -48,7 +48,7 @@ impl Shadow {
 /// One step: what, and numbers to choose by.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A node of a class with so many references, each to what a slot has, in a slot.
+    /// A node of a class with that many references, each to what a slot has, in a slot.
     Make {
         class: Class,
         references: usize,

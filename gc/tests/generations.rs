@@ -193,7 +193,7 @@ impl World<'_, '_> {
         if applied.is_err() {
             return;
         }
-        // So many cards have to be found anew.
+        // That many cards have to be found anew.
         let youngest = self.shadows[new].generation;
         let comes_to_younger =
             |shadow: &&Shadow| shadow.generation > youngest && shadow.references.contains(&Some(old));

@@ -32,7 +32,7 @@ impl Pages {
 
     fn bytes(&mut self, size: usize) -> &mut [u8] {
         assert!(size <= size_of_val(self.0.as_slice()));
-        // SAFETY: pages are bytes, one after the other, so many of them, and the vector is borrowed.
+        // SAFETY: pages are bytes, one after the other, that many of them, and the vector is borrowed.
         unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), size) }
     }
 
@@ -74,7 +74,7 @@ fn graph_with(image: &Image<'_>, header: fn(usize) -> usize) -> Vec<(usize, Vec<
         // SAFETY: the image has whole nodes, and the pointer has its provenance: size, name, references.
         let (size, name) = unsafe { (node.read(), node.add(1).read()) };
         let references = (2..size / WORD - header(name)).filter_map(|word| {
-            // SAFETY: so many words are in the node.
+            // SAFETY: that many words are in the node.
             let reference = unsafe { node.add(word).cast::<*const u8>().read() };
             let to = image.pointer(reference)?;
             Some(met.iter().position(|other| *other == to).unwrap_or_else(|| {
@@ -219,7 +219,7 @@ proptest! {
                 let (from, to) = (from % nodes.len(), to % nodes.len());
                 if sizes[from] != 0 {
                     shadow[from][index % sizes[from]] = Some(to);
-                    // SAFETY: the node has so many references.
+                    // SAFETY: the node has that many references.
                     unsafe { set_reference(nodes[from], index % sizes[from], nodes[to]) };
                 }
             }

@@ -68,7 +68,7 @@ fn objects_move_and_references_follow() {
 /// Objects that lie scattered are side by side afterwards.
 #[test]
 fn survivors_are_moved_together() {
-    // Large nodes take as many segments as more small ones would. One of each so many is kept.
+    // Large nodes take as many segments as more small ones would. One of each that many is kept.
     const REFERENCES: usize = if cfg!(miri) { 18 } else { 0 };
     const SIZE: usize = (2 + REFERENCES) * WORD;
     const EACH: usize = if cfg!(miri) { 10 } else { 100 };
@@ -257,9 +257,9 @@ fn what_is_reserved_stays() {
         slots.set(1, before[1]);
         let node = node_point.reserve(layout(0, 0)).unwrap();
         let leaf = leaf_point.reserve(layout(0, 0)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(node.as_ptr().cast(), node.size(), 3, &[]) };
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(leaf.as_ptr().cast(), leaf.size(), 4, &[]) };
         assert_eq!(mutator.collect(ALL).unwrap().moved, 4 * WORD);
         // SAFETY: a whole node.

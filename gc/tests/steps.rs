@@ -51,7 +51,7 @@ enum Act {
     Clear {
         root: u8,
     },
-    /// A step of so many pieces.
+    /// A step of that many pieces.
     Step {
         pieces: u8,
     },

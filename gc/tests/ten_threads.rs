@@ -2,7 +2,7 @@
 //! collect. One runs and never gives way, one is away all the time, and one holds reservations while it is away.
 //!
 //! Threads wait for each other by messages. A thread that fails drops its ends of the channels, so that the others fail, too,
-//! and none waits for ever.
+//! and none waits forever.
 
 mod common;
 

@@ -216,7 +216,7 @@ fn an_ambiguous_reference_of_an_object_refuses_all() {
         )
         .unwrap();
         let reservation = point.reserve(layout(0, 1)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 3, &[old]) };
         // SAFETY: the node was just written.
         let user = unsafe { reservation.commit() }.unwrap().as_ptr();
@@ -452,7 +452,7 @@ fn a_reservation_that_is_held_is_not_committed() {
         let (mut first, mut second) = (point(&pool, &mutator), point(&pool, &mutator));
         let [old, new] = [1, 2].map(|name| make(&mut first, name, &[]).unwrap());
         let reservation = second.reserve(layout(0, 1)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 3, &[old]) };
         assert_eq!(apply(&mut mutator, &mut transform(heap, &[(old, new)])), Ok(0));
         // SAFETY: a whole node.
@@ -552,7 +552,7 @@ fn keys_of_weak_tables_are_replaced_and_dependent_objects_are_not() {
         )
         .unwrap();
         let reservation = point.reserve(layout(0, 2)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 4, &[values, key]) };
         // SAFETY: the node was just written.
         let keys = unsafe { reservation.commit() }.unwrap().as_ptr();

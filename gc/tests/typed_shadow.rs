@@ -86,7 +86,7 @@ fn text_of(name: usize) -> String {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A node with so many links, each to what a root has, in a root.
+    /// A node with that many links, each to what a root has, in a root.
     Make {
         links: usize,
         root: u8,

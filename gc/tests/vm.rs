@@ -48,7 +48,7 @@ fn make<B: BarrierPair, K: Kind<Nodes>, const COUNT: usize>(
     loop {
         let reservation = point.reserve(layout(0, COUNT)).unwrap();
         let node = reservation.as_ptr().cast();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(node, reservation.size(), name, &references.map(|slot| slots.get(slot))) };
         // SAFETY: a whole node.
         if let Ok(node) = unsafe { reservation.commit() } {

@@ -260,7 +260,7 @@ fn a_walk_is_as_a_collection_for_a_reservation_that_is_held() {
         let mut point = point(&pool, &mutator);
         let first = make(&mut point, 1, &[]).unwrap();
         let reservation = point.reserve(layout(0, 0)).unwrap();
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 2, &[]) };
         let mut shown = Vec::new();
         mutator.stop(ALL).unwrap().walk_objects(|object| shown.push(Addr::of(object.reference.as_ptr())));

@@ -39,7 +39,7 @@ fn make<K: Kind<Nodes>>(point: &mut Point<'_, '_, K>, name: usize, references: u
     loop {
         let reservation = point.reserve(layout(0, references)).unwrap();
         let nothing = vec![ptr::null_mut(); references];
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), name, &nothing) };
         // SAFETY: a whole node.
         if let Ok(node) = unsafe { reservation.commit() } {
@@ -61,11 +61,11 @@ struct World<'a, 'm> {
 impl World<'_, '_> {
     /// The node that a reference of the wide one leads to, and its name.
     fn node(&self, index: usize) -> (*mut u8, Option<usize>) {
-        // SAFETY: the slot has the wide node, which has so many references.
+        // SAFETY: the slot has the wide node, which has that many references.
         (unsafe { reference(self.slots.get(0), index) }, self.shadows[0][index])
     }
 
-    /// Writes references of nodes of any age, without a word to anybody.
+    /// Writes references of nodes of any age, and reports none.
     fn write(&mut self, random: &mut Random) {
         let index = random.below(WIDTH);
         match random.below(4) {
@@ -74,7 +74,7 @@ impl World<'_, '_> {
                 let young = make(&mut self.moved, to, 2);
                 self.shadows.push(vec![None; 2]);
                 let (node, shadow) = self.node(random.below(WIDTH));
-                // SAFETY: both nodes are there, and have so many references.
+                // SAFETY: both nodes are there, and have that many references.
                 unsafe {
                     match shadow {
                         // Young nodes hang on older ones, too.
@@ -100,7 +100,7 @@ impl World<'_, '_> {
                 }
             }
             _ => {
-                // SAFETY: the slot has the wide node, which has so many references.
+                // SAFETY: the slot has the wide node, which has that many references.
                 unsafe { set_reference(self.slots.get(0), index, ptr::null_mut()) };
                 self.shadows[0][index] = None;
             }
@@ -120,7 +120,7 @@ impl World<'_, '_> {
                 return false;
             }
             for (index, to) in self.shadows[shadow].iter().enumerate() {
-                // SAFETY: a node of this name has so many references.
+                // SAFETY: a node of this name has that many references.
                 let address = unsafe { reference(node, index) };
                 match to {
                     Some(to) => next.push((address, *to)),

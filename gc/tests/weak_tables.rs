@@ -91,7 +91,7 @@ fn with_table(is_independent: bool) {
         let words = [table, slots.get(0), slots.get(1), slots.get(2)];
         let layout = common::layout(0, words.len());
         let reservation = key_point.reserve(layout).unwrap();
-        // SAFETY: so many words were reserved.
+        // SAFETY: that many words were reserved.
         unsafe { common::write(reservation.as_ptr().cast(), reservation.size(), 30, &words) };
         // SAFETY: the object was just made, in full.
         let made = unsafe { reservation.commit() };

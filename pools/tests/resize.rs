@@ -12,7 +12,7 @@ use tripoint_pools::{GRANULE, Mvff, MvffOptions, Tlsf, TlsfOptions};
 
 const GRAINS: usize = 8;
 
-/// Runs a test with a pool of each class that resizes rooms, with bins for so many blocks.
+/// Runs a test with a pool of each class that resizes rooms, with bins for that many blocks.
 macro_rules! with_pools {
     ($bins:expr, |$pool:ident| $test:expr) => {{
         let options =
@@ -31,12 +31,12 @@ macro_rules! with_pools {
     }};
 }
 
-/// The size of a request that takes so many granules.
+/// The size of a request that takes that many granules.
 const fn granules(count: usize) -> usize {
     count * GRANULE - SEAL
 }
 
-/// Objects of so many granules each, which lie one behind the other.
+/// Objects of that many granules each, which lie one behind the other.
 fn row<P: ManualPool>(pool: &P, oracle: &mut Oracle, counts: &[usize]) -> Vec<usize> {
     let alloc = |&count: &usize| oracle.alloc(pool, layout(granules(count), 1)).unwrap().addr().get();
     let objects: Vec<_> = counts.iter().map(alloc).collect();

@@ -69,7 +69,7 @@ impl<'p, P: ManualPool> Churn<'p, P> {
 }
 
 /// Runs the churn in a pool of its own. All that a pool could have counts, whatever it
-/// and its tables in the arena's control memory make of it.
+/// and its tables in the arena's descriptor memory make of it.
 fn churn<P: ManualPool>(pool: &P) -> (usize, usize) {
     let total = pool.header().arena().sizes().spare;
     assert!(total > TOTAL - 64 * GRAIN && total <= TOTAL);

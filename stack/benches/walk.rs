@@ -23,7 +23,7 @@ fn walk() -> (f64, usize) {
     (times[ROUNDS / 2], Site::here().frames().len())
 }
 
-/// Walks with so many frames of this function between.
+/// Walks with that many frames of this function between.
 #[inline(never)]
 fn deeper(frames: usize) -> (f64, usize) {
     black_box(if frames == 0 { walk() } else { deeper(frames - 1) })

@@ -71,7 +71,7 @@ pub(crate) mod race {
     }
 
     impl Writer {
-        /// Starts a writer that writes so many events on each thread, and waits until it is ready.
+        /// Starts a writer that writes that many events on each thread, and waits until it is ready.
         /// `arguments` lead this program to [`write_if_told`].
         fn start(arguments: &[&str], events: u64, ring_bytes: usize) -> Self {
             Self::start_until("ready", arguments, events, ring_bytes, None)

@@ -63,7 +63,7 @@ enum Step {
     Abandon(usize),
     /// The buffer is flipped between reserve and commit.
     Flip(usize),
-    /// A batch for so many objects, of which so many are committed.
+    /// A batch for that many objects, of which that many are committed.
     Batch(usize, usize),
     Trip,
     Empty,

@@ -314,7 +314,7 @@ fn sampled_numbers(
 /// (design/sampling.md `.switch`)
 #[test]
 fn sampling_is_switched_on_and_off_while_a_point_lives() {
-    // Objects are allocated in six turns of so many, and of each turn's about 60 are sampled.
+    // Objects are allocated in six turns of that many, and of each turn's about 60 are sampled.
     const TURN: usize = if cfg!(miri) { 250 } else { 1000 };
     let mean = Mean::new(TURN as u32 / 2).unwrap();
     with_arena(8 << 20, |arena| {

@@ -109,7 +109,7 @@ fn replace_by(write: fn(&LiveEntry, &SampledObject)) {
     });
 }
 
-/// The twins, mended.
+/// The twins, repaired.
 #[test]
 fn an_entry_that_is_announced() {
     replace_by(|entry, sampled| {

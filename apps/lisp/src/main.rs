@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The text of a program, which has at most so many bytes: there are files that have no end.
+/// The text of a program, which has at most that many bytes: there are files that have no end.
 fn read_program(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     let mut program = Vec::new();
     let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut program));

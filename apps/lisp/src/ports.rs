@@ -1,7 +1,7 @@
 //! Ports: files and strings that programs read or write. A port of the program is an object with a number, and what the
 //! number stands for is here.
 //!
-//! A port that is open while nothing refers to it any more would stay open for ever. So every port is registered for
+//! A port that is open while nothing refers to it any more would stay open forever. So every port is registered for
 //! finalization, and between two expressions the interpreter closes those that a collection found.
 
 use std::fs::File;

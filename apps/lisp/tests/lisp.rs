@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).unwrap()
 }
 
-/// All of a suite holds, and it has so many assertions.
+/// All of a suite holds, and it has that many assertions.
 fn assert_holds(output: &Output, assertions: usize) {
     let said = text(&output.stdout);
     let counts = said.lines().last().unwrap_or_default();

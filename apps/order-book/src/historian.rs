@@ -154,7 +154,7 @@ impl<'a> Historian<'a> {
         self.in_quiet_moment(guard, coordinator, Self::collect);
     }
 
-    /// Gets memory for the trades of a block of so many bytes, in a quiet moment, unless there is enough.
+    /// Gets memory for the trades of a block of that many bytes, in a quiet moment, unless there is enough.
     pub fn be_quiet(&mut self, guard: &Guard<Reason>, coordinator: &Coordinator, bytes: usize) {
         let rehearsed = self.rehearsed.as_ref().map_or(0, |rehearsed| rehearsed.left);
         let wanted = trades_bound(bytes) + rehearsed;

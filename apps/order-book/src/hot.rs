@@ -119,7 +119,7 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         })
     }
 
-    /// Begins a burst of lines that are there already, of so many bytes. In front of it the moment is quiet.
+    /// Begins a burst of lines that are there already, of that many bytes. In front of it the moment is quiet.
     pub fn begin_burst(&mut self, bytes: usize) {
         self.burst = bytes;
         self.be_quiet();

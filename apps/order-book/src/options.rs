@@ -90,7 +90,7 @@ pub struct TelemetryOptions {
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub telemetry: Option<Option<PathBuf>>,
 
-    /// Samples levels as they are allocated, one byte in so many on average, and estimates how
+    /// Samples levels as they are allocated, one byte in that many on average, and estimates how
     /// many bytes they took in all.
     #[arg(long, value_name = "MEAN", value_parser = RangedU64ValueParser::<u32>::new().range(1..))]
     pub sample: Option<u32>,

@@ -107,7 +107,7 @@ fn a_signal_that_was_ignored_ends_nothing() {
     assert_eq!(report(&json, &output)["trades"], 60_000);
 }
 
-/// Ending may itself take for ever: here the report goes to a pipe that nothing reads.
+/// Ending may itself take forever: here the report goes to a pipe that nothing reads.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_second_signal_ends_the_process() {

@@ -167,7 +167,7 @@ fn pass(
 }
 
 impl Interface {
-    /// The time after so many ticks; none if no clock can show it.
+    /// The time after that many ticks; none if no clock can show it.
     fn time(&self, ticks: u64) -> Option<Duration> {
         let ns = u128::from(ticks) * NANOSECONDS / u128::from(self.ticks);
         let time = Duration::new(u64::try_from(ns / NANOSECONDS).ok()?, (ns % NANOSECONDS) as u32);

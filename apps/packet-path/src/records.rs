@@ -12,7 +12,7 @@ pub(crate) trait Records {
     /// What it has to say at the end.
     type Report;
 
-    /// Says that so many bytes are there already. In front of them the moment is quiet.
+    /// Says that that many bytes are there already. In front of them the moment is quiet.
     fn begin_burst(&mut self, bytes: usize);
 
     /// Handles a record, and returns when that was done, in the steady part.

@@ -38,7 +38,7 @@ pub(crate) struct Recvmmsg {
 }
 
 impl Recvmmsg {
-    /// Takes the datagrams of `socket` into so many buffers.
+    /// Takes the datagrams of `socket` into that many buffers.
     ///
     /// # Errors
     /// The operating system's.

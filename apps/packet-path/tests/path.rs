@@ -240,7 +240,7 @@ fn without_privilege_one_line_says_which_and_what_runs() {
     assert!(stderr.contains("/no/such/feed") && stderr.lines().count() == 1, "{stderr}");
 }
 
-/// A capture of Ethernet with this many packets of many sizes, a millisecond apart; of the last, so many bytes are not there.
+/// A capture of Ethernet with this many packets of many sizes, a millisecond apart; of the last, that many bytes are not there.
 fn capture(name: &str, packets: u32, missing: usize) -> PathBuf {
     let word = |word: u32| word.to_le_bytes();
     let mut file = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, 1].map(word).concat();

@@ -55,7 +55,7 @@ fn heap(arena: &ArenaVm) -> LiveHeap<'_> {
     Heap::create(arena, HeapOptions::default()).unwrap()
 }
 
-/// Calls `run` while a list of so many bytes is live, each object of which refers to a place of its own.
+/// Calls `run` while a list of that many bytes is live, each object of which refers to a place of its own.
 fn with_live<'a>(heap: &'a LiveHeap<'a>, live: usize, place: impl Fn(usize) -> *mut u8, run: impl FnOnce()) {
     let _parked = heap.park();
     let pool = Pool::create(heap, Cells, SweptOptions::default()).unwrap();

@@ -2,7 +2,7 @@
 //! how everything grows with the heap.
 //!
 //! `cargo bench -p benches --bench collections`, with `-- --quick` to see only that it runs, with `-- --table NAME` for
-//! one table. `-- --table growth --most MIB` (or `steps`, `minors`) has heaps of up to so many MiB. With `--table growth`,
+//! one table. `-- --table growth --most MIB` (or `steps`, `minors`) has heaps of up to that many MiB. With `--table growth`,
 //! `--plot FILE` draws them, `--huge-pages` asks the arena for huge pages, and `--limit MIB` is the most that it may commit.
 //!
 //! `-- --collect SHAPE MIB` collects a heap of `trees`, or with references at `random`, once: `benches/instructions`

@@ -33,7 +33,7 @@ pub(crate) fn measure(options: &Options) {
     }
 }
 
-/// The times of some collections beside so many old bytes, and the cards that the last one looked at.
+/// The times of some collections beside that many old bytes, and the cards that the last one looked at.
 fn minors(old: usize, writes: usize, rounds: usize) -> (Times, usize) {
     let arena = arena();
     let heap = Heap::create(&arena, HeapOptions::default()).unwrap();

@@ -19,7 +19,7 @@ impl Times {
         Self(times)
     }
 
-    /// The time that so many thousandths of all do not exceed.
+    /// The time that that many thousandths of all do not exceed.
     pub(crate) fn at(&self, thousandths: usize) -> Duration {
         let last = self.0.len() - 1;
         self.0[(self.0.len() * thousandths / 1000).min(last)]

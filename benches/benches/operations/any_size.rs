@@ -225,7 +225,7 @@ fn global_pairs(count: usize) {
     pairs(&GLOBAL, count);
 }
 
-/// A pair of 192 bytes, past so many holes of 64 bytes that do not touch.
+/// A pair of 192 bytes, past that many holes of 64 bytes that do not touch.
 fn past_holes(heap: &impl Heap, holes: usize, count: usize) {
     let hole = layout(64);
     let objects: Vec<_> = (0..2 * holes).map(|_| heap.alloc(hole)).collect();

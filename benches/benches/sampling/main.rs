@@ -143,7 +143,7 @@ fn measure(rounds: usize) {
     print("64 bytes in a cache and back", &compare(&mut contenders, rounds, OPERATIONS));
 }
 
-/// So many times the same.
+/// That many times the same.
 fn repeated(operations: usize, mut work: impl FnMut()) -> impl FnMut() -> Duration {
     move || {
         let start = Instant::now();

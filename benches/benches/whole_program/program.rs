@@ -69,7 +69,7 @@ fn work(seed: u64) {
     black_box(window);
 }
 
-/// Does the work on so many threads, and prints what it took.
+/// Does the work on that many threads, and prints what it took.
 pub(crate) fn run(threads: usize) {
     let start = Instant::now();
     std::thread::scope(|scope| {

@@ -4,7 +4,7 @@
 //!
 //! Each workload runs in a process of its own: what an allocator did for one could slow it down, or speed it up, in
 //! the next. Contenders take turns within it. `--trace` adds what `tripoint replay` says of a recorded trace, `--growth`
-//! a table of growth to so many live objects.
+//! a table of growth to that many live objects.
 
 // The report is itself the program that is run on each allocator.
 #[path = "../../benches/whole_program/chosen.rs"]

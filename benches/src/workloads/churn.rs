@@ -61,7 +61,7 @@ impl Heap for RefCell<Talc<ErrOnOom>> {
 }
 
 /// Allocates until it is refused, and returns the share of the memory that is in objects; then frees a tenth at random and
-/// allocates again, so many times, and returns the share after the last.
+/// allocates again, that many times, and returns the share after the last.
 fn shares(heap: &impl Heap, churns: usize) -> [Option<f64>; 2] {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut objects: Vec<(NonNull<u8>, Layout)> = Vec::new();

@@ -56,7 +56,7 @@ fn general(table: &mut Table, name: &str, count: usize, allocator: impl GlobalAl
     }
 }
 
-/// A table for so many objects.
+/// A table for that many objects.
 #[must_use]
 pub fn measure(count: usize) -> Vec<Table> {
     let mut table = Table::new(

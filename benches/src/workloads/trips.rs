@@ -1,4 +1,4 @@
-//! What it costs an allocation point to be tripped so many times a second, by its own processor time.
+//! What it costs an allocation point to be tripped that many times a second, by its own processor time.
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};

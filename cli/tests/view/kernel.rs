@@ -13,7 +13,7 @@ use tripoint_oracle::wait_until;
 
 use crate::run::{Ran, run, tripoint};
 
-/// Tells the child to go on for ever.
+/// Tells the child to go on forever.
 const CHILD: &str = "TRIPOINT_TEST_KERNEL";
 
 const PAGE: usize = 4096;
@@ -69,7 +69,7 @@ impl Running {
         running
     }
 
-    /// Waits until the child has begun so many more rounds.
+    /// Waits until the child has begun that many more rounds.
     fn wait_for_rounds(&mut self, count: usize) {
         let lines = (&mut self.rounds).lines().map(Result::unwrap);
         assert_eq!(lines.filter(|line| line.parse::<u64>().is_ok()).take(count).count(), count);

@@ -34,9 +34,9 @@ impl Default for Roots {
 /// How a mutator behaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
-    /// It collects once in about so many operations.
+    /// It collects once in about that many operations.
     pub(crate) collects: usize,
-    /// It forgets some roots if it has so many nodes.
+    /// It forgets some roots if it has that many nodes.
     pub(crate) most: usize,
     /// Whether it is alone, so that it knows what the heap has.
     pub(crate) is_alone: bool,

@@ -121,7 +121,7 @@ impl<'p, 'm, A: Arena, B: BarrierPair> Points<'p, 'm, A, B> {
         }
     }
 
-    /// Makes a node of a class with so many words, which are asked for when there is room for them. `between` runs
+    /// Makes a node of a class with that many words, which are asked for when there is room for them. `between` runs
     /// between reserve and commit, and a commit that fails is an error.
     pub(crate) fn make(
         &mut self,
@@ -182,7 +182,7 @@ fn make<A: Arena, B: BarrierPair, K: Kind<Nodes>>(
     let header = point.pool().format().header;
     let reservation = point.reserve(layout(header, words))?;
     let node = reservation.as_ptr().cast::<usize>();
-    // SAFETY: the layout has room for the header, the size, the name and so many words.
+    // SAFETY: the layout has room for the header, the size, the name and that many words.
     unsafe {
         let node = node.add(header);
         node.write((header + 2 + words) * WORD);

@@ -163,7 +163,7 @@ impl Shadow {
             // No node with weak references moves.
             let (at, count) = (self.node(id).at, self.node(id).references.len());
             for index in 0..count {
-                // SAFETY: the node was reached and does not move, so it is there, and has so many references.
+                // SAFETY: the node was reached and does not move, so it is there, and has that many references.
                 let found = unsafe { reference(at, index) };
                 let now = self.weaken(self.node(id).references[index], found, extent);
                 self.node_mut(id).references[index] = now;
@@ -284,7 +284,7 @@ impl Shadow {
                 continue;
             }
             for (index, &to) in node.references.iter().enumerate() {
-                // SAFETY: the node is there, and has so many references.
+                // SAFETY: the node is there, and has that many references.
                 self.grey.push((to, unsafe { reference(at, index) }));
             }
         }
@@ -309,7 +309,7 @@ impl Node {
         self.at
     }
 
-    /// The bytes of a node with so many words behind its name.
+    /// The bytes of a node with that many words behind its name.
     pub(crate) const fn size_of(header: usize, words: usize) -> usize {
         (header + 2 + words) * WORD
     }

@@ -35,7 +35,7 @@ pub(crate) struct Config {
 
 #[derive(Clone, Copy, Debug)]
 enum Memory {
-    /// A client arena of so many bytes.
+    /// A client arena of that many bytes.
     Client { size: usize, grain: usize },
     /// Virtual memory, of which so much may be committed, on a platform that fails on demand.
     Virtual { grain: usize, commit_limit: usize },

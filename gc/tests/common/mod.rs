@@ -61,7 +61,7 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Nodes: a header of so many words, then the size in bytes, a name, and references.
+/// Nodes: a header of that many words, then the size in bytes, a name, and references.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) header: usize,
@@ -72,7 +72,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Nodes with so many words in front of the address by which references know them.
+    /// Nodes with that many words in front of the address by which references know them.
     pub(crate) const fn new(header: usize) -> Self {
         Self { header, forgets: AtomicBool::new(false), notes_writes: false }
     }
@@ -118,13 +118,13 @@ unsafe impl Format for Nodes {
 // SAFETY: nothing in a node depends on its address but references, which are fixed.
 unsafe impl MovableFormat for Nodes {}
 
-/// The grain of an arena of so many bytes. Miri looks at the entries of all grains whenever it looks one up, so there are
+/// The grain of an arena of that many bytes. Miri looks at the entries of all grains whenever it looks one up, so there are
 /// few of them.
 pub(crate) const fn grain(size: usize) -> usize {
     if cfg!(miri) && size >= 128 << 10 { 4 << 10 } else { 1 << 10 }
 }
 
-/// Runs `test` with an arena of so many bytes, or of 256 KiB under Miri if these are less, and a heap of its own.
+/// Runs `test` with an arena of that many bytes, or of 256 KiB under Miri if these are less, and a heap of its own.
 pub(crate) fn with_heap(size: usize, test: impl FnOnce(&TestHeap<'_>)) {
     let size = if cfg!(miri) { size.min(256 << 10) } else { size };
     let mut memory = Box::new_uninit_slice(size);
@@ -156,7 +156,7 @@ pub(crate) fn point<'p, 'm, A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nod
     AllocationPoint::create_in(pool, BufferKind::Mutator, (), adjust).unwrap()
 }
 
-/// The layout of a node with so many references.
+/// The layout of a node with that many references.
 pub(crate) fn layout(header: usize, references: usize) -> Layout {
     Layout::array::<usize>(header + 2 + references).unwrap()
 }
@@ -171,7 +171,7 @@ pub(crate) fn make<A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>(
     make_with(point, name, references.len(), |index| references[index])
 }
 
-/// Allocates a node with so many references, which are asked for when there is room for them, and no collection comes
+/// Allocates a node with that many references, which are asked for when there is room for them, and no collection comes
 /// in between.
 pub(crate) fn make_with<A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>(
     point: &mut PointIn<'_, '_, A, B, K>,
@@ -184,7 +184,7 @@ pub(crate) fn make_with<A: tripoint_core::Arena, B: BarrierPair, K: Kind<Nodes>>
         let reservation = point.reserve(layout(header, count))?;
         let node = reservation.as_ptr().cast::<usize>();
         let references: Vec<_> = (0..count).map(&reference).collect();
-        // SAFETY: so many words were reserved.
+        // SAFETY: that many words were reserved.
         unsafe {
             write(node.add(header), reservation.size(), name, &references);
         }
@@ -223,7 +223,7 @@ pub(crate) unsafe fn name(node: *mut u8) -> usize {
 /// A reference of a node.
 ///
 /// # Safety
-/// - The node is there, and has so many references.
+/// - The node is there, and has that many references.
 pub(crate) unsafe fn reference(node: *mut u8, index: usize) -> *mut u8 {
     // SAFETY: references follow the name.
     unsafe { node.cast::<*mut u8>().add(2 + index).read() }
@@ -232,7 +232,7 @@ pub(crate) unsafe fn reference(node: *mut u8, index: usize) -> *mut u8 {
 /// Changes a reference of a node.
 ///
 /// # Safety
-/// - The node is there, and has so many references.
+/// - The node is there, and has that many references.
 pub(crate) unsafe fn set_reference(node: *mut u8, index: usize, to: *mut u8) {
     // SAFETY: references follow the name.
     unsafe { node.cast::<*mut u8>().add(2 + index).write(to) };

@@ -52,7 +52,7 @@ impl Shadow {
 /// One step: what, and numbers to choose by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// A node in a pool with so many references, each to what a slot has, in a slot.
+    /// A node in a pool with that many references, each to what a slot has, in a slot.
     Make {
         pool: u8,
         references: usize,
@@ -383,7 +383,7 @@ impl<K: Kind<Nodes>, L: Kind<Nodes>> Graph<'_, '_, K, L> {
     fn hold(&mut self) {
         let Ok(reservation) = self.points[0].reserve(layout(0, 1)) else { return };
         let references = [self.slots.get(0)];
-        // SAFETY: so many bytes were reserved.
+        // SAFETY: that many bytes were reserved.
         unsafe { write(reservation.as_ptr().cast(), reservation.size(), 0, &references) };
         let found = self.mutator.collect(Duration::MAX).unwrap();
         // SAFETY: a whole node.

@@ -26,7 +26,7 @@ use tripoint_pools::{
 
 const FENCE: usize = DebugPool::<Mvff<&tripoint_core::ClientArena<'_>>>::FENCE_SIZE;
 
-/// As by default; under Miri fewer objects are held back.
+/// With defaults; under Miri fewer objects are held back.
 const OPTIONS: DebugOptions = DebugOptions { hook: None, held: if cfg!(miri) { 8 } else { 64 } };
 
 fn debug<P: ManualPool>(pool: P) -> DebugPool<P> {

@@ -25,8 +25,8 @@ fn freed_units_are_poisoned() {
     }
 }
 
-/// Checks that freed memory is filled, but for the words that the pool keeps in it: so many at
-/// its beginning, and so many at its end.
+/// Checks that freed memory is filled, but for the words that the pool keeps in it: that many at
+/// its beginning, and that many at its end.
 fn assert_poisoned(pool: &impl ManualPool, [first, last]: [usize; 2]) {
     let free = holes(pool, &mut Oracle::default(), &[200; 5]);
     for block in &free[..2] {

@@ -38,7 +38,7 @@ pub(crate) const WORKLOADS: [Workload; 4] = [
     Workload { name: "all 1 MiB", seed: 14, size: |_| 1 << 20 },
 ];
 
-/// A workload at an allocation point, which gets its memory in buffers of so many bytes.
+/// A workload at an allocation point, which gets its memory in buffers of that many bytes.
 pub(crate) struct AtPoint {
     pub(crate) workload: Workload,
     pub(crate) buffer: usize,
@@ -213,7 +213,7 @@ fn compare(sizes: &[u64], estimates: Vec<Estimate>) -> Bias {
     }
 }
 
-/// In which share of so many windows something holds. It is told the number of the window.
+/// In which share of that many windows something holds. It is told the number of the window.
 fn share(windows: u64, holds: impl Fn(u64) -> bool) -> f64 {
     (0..windows).filter(|&run| holds(run)).count() as f64 / windows as f64
 }

@@ -36,7 +36,7 @@ fn a_thread_that_attaches_returns_its_ring() {
     assert_eq!(kinds, [EventKind::ThreadAttach, EventKind::Grow, EventKind::ThreadDetach].repeat(3));
 }
 
-/// Runs `threads` at once, each of which writes so many events.
+/// Runs `threads` at once, each of which writes that many events.
 fn write_together(memory: &InMemory, threads: usize, events: usize, attach: bool) {
     let together = Barrier::new(threads);
     thread::scope(|scope| {

@@ -72,7 +72,7 @@ impl From<Stop> for Stopped {
 pub enum Notice {
     /// A stop was reached.
     Stopped(Stopped),
-    /// So many trips were observed.
+    /// That many trips were observed.
     Tripped(usize),
 }
 

@@ -101,7 +101,7 @@ pub enum Operation {
     },
     /// From now on the pool refuses to fill buffers, or no longer (test pools only).
     RefuseFills(bool),
-    /// From now on so many bytes of each fill are allocated already (test pools only).
+    /// From now on that many bytes of each fill are allocated already (test pools only).
     Preallocate(usize),
     /// Takes an object from a cache.
     Get {

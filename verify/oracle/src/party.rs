@@ -47,7 +47,7 @@ impl Party {
         self.wait_until(|| flag.load(Ordering::SeqCst));
     }
 
-    /// Waits until so many threads, with this one, have called this as often as this one has.
+    /// Waits until that many threads, with this one, have called this as often as this one has.
     ///
     /// # Panics
     /// If a thread of the party has panicked.

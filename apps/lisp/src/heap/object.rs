@@ -144,7 +144,7 @@ impl<'s> Object<'s> {
     /// Where a field is.
     pub(super) fn place(self, field: usize) -> NonNull<Word> {
         assert!(field < self.header().fields(), "a {:?} has no field {field}", self.header().kind());
-        // SAFETY: the object has so many words behind its header.
+        // SAFETY: the object has that many words behind its header.
         unsafe { self.base.cast::<Word>().add(1 + field) }
     }
 
@@ -175,7 +175,7 @@ impl<'s> Object<'s> {
     pub(super) fn bytes(self) -> &'s [u8] {
         let header = self.header();
         let count = if header.kind() == Kind::Text { header.detail() } else { 0 };
-        // SAFETY: a text has so many bytes behind its header, which never change, and stay there during `'s`.
+        // SAFETY: a text has that many bytes behind its header, which never change, and stay there during `'s`.
         unsafe { core::slice::from_raw_parts(self.base.cast::<u8>().add(size_of::<Word>()).as_ptr(), count) }
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// A stack with room for so many values.
+    /// A stack with room for that many values.
     pub(crate) fn new(size: usize, forgets: bool) -> Self {
         let words = vec![Cell::new(Value::NIL.word()); REGISTERS + size].into_boxed_slice();
         Self { words, depth: Cell::new(REGISTERS), forgets }

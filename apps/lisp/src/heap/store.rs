@@ -175,7 +175,7 @@ impl Store<'_, '_> {
         self.push_object(object)
     }
 
-    /// Puts weak keys with so many slots on the stack, with values if they are those of a table.
+    /// Puts weak keys with that many slots on the stack, with values if they are those of a table.
     pub(super) fn make_keys(&mut self, slots: usize, has_values: bool) -> Outcome {
         let header = Header::new(Kind::Keys, slots).ok_or(Failure::TooLarge)?;
         if has_values {

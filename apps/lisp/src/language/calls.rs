@@ -13,7 +13,7 @@ use crate::language::printer::written;
 /// What lies below the arguments.
 const BELOW: usize = 3;
 
-/// The arguments of a builtin: so many from a place of the stack on.
+/// The arguments of a builtin: that many from a place of the stack on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arguments {
     pub(crate) place: usize,

@@ -1,5 +1,5 @@
 //! The printer: values become text. It has a list of what is left to print, so nesting takes no stack, and it stops after
-//! so many characters, so that circles end.
+//! that many characters, so that cycles end.
 
 use core::fmt::Write;
 

@@ -33,7 +33,7 @@ pub(crate) struct Reader {
 /// What is read when an expression within is complete.
 #[derive(Debug)]
 enum Open {
-    /// The elements of a list are on the stack from this place on. After a dot, so many come before it.
+    /// The elements of a list are on the stack from this place on. After a dot, that many come before it.
     List { place: usize, line: usize, before_dot: Option<usize> },
     /// The symbol of a mark, such as `quote`, is on the stack.
     Mark { line: usize },

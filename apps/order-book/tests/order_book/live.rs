@@ -24,7 +24,7 @@ use crate::{PROGRAM, assert_succeeds, scratch_file, small_feed};
 /// Records of the warm-up.
 const WARMUP: &str = "1000";
 
-/// Pieces of input: after so many, what is still unseen will not be seen. A piece is more than the
+/// Pieces of input: after that many, what is still unseen will not be seen. A piece is more than the
 /// program reads at once.
 const PIECES: usize = 50;
 

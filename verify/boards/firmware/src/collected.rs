@@ -37,7 +37,7 @@ unsafe impl Format for Cells {
 
     unsafe fn scan(&self, cells: Block, scan: &mut Scan<'_>) {
         for index in 0..cells.size() / CELL.size() {
-            // SAFETY: so many cells are in the block, each of which begins with a reference, and no code uses
+            // SAFETY: that many cells are in the block, each of which begins with a reference, and no code uses
             // them meanwhile.
             scan.fix(unsafe { &mut (*cells.base().cast::<Cell>().add(index).as_ptr()).0 });
         }

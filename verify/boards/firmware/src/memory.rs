@@ -20,7 +20,7 @@ pub(crate) const SIZE: usize = 16 << 10;
 /// The bytes of a grain.
 const GRAIN: usize = 256;
 
-/// An arena that all code may use for ever.
+/// An arena that all code may use forever.
 pub(crate) type Arena = &'static ClientArena<'static>;
 
 /// A measurement: a kind of object that firmware allocates often.

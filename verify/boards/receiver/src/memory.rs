@@ -18,7 +18,7 @@ const UNITS: u32 = 256;
 /// The bytes in front of the data of a packet that is to be sent: room for its headers.
 const HEADROOM: u32 = 64;
 
-/// An arena that all code may use for ever.
+/// An arena that all code may use forever.
 pub(crate) type Arena = &'static ClientArena<'static>;
 
 /// The pool that the device knows.

@@ -91,7 +91,7 @@ impl Queue {
 /// The memory of a unit that is with a ring.
 fn memory(region: &PacketRegion<UNIT>, unit: Submission) -> &mut [u8] {
     // SAFETY: the unit is with the ring of this queue, so nothing else in the program uses it, and it was written
-    // when the pool was made. The bytes lie in it. The queue lends the slice for one call, in which the device is told of the
+    // when the pool was made. The bytes lie in it. The queue lends the slice for one call, in which the device is informed of the
     // memory or lets go of it.
     unsafe {
         let base = region.base().add(unit.offset as usize);

@@ -36,7 +36,7 @@ const PATIENCE: u32 = 100_000;
 /// How often it asks for what does not come.
 const ASKS_MAX: u32 = 100;
 
-/// The receiver says how far it is after so many messages.
+/// The receiver says how far it is after that many messages.
 const TOLD_AFTER: u64 = 32;
 
 /// Counts the trips that the point observed.

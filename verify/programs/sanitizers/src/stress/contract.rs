@@ -35,7 +35,7 @@ fn violate(contract: &'static Tested, start: &Barrier, mut random: Random) -> &'
 }
 
 pub(crate) fn race(random: &mut Random) -> u64 {
-    // Threads may name a slot for ever, so a contract is never freed.
+    // Threads may name a slot forever, so a contract is never freed.
     let contract: &'static Tested = Box::leak(Box::new(Contract::new()));
     contract.begin_init().unwrap();
     let (start, working) = (Barrier::new(HOT + 1), AtomicUsize::new(HOT));
