@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
-
 use order_book::inject::Injection;
 use order_book::options::{FeedOptions, HotOptions, TelemetryOptions};
 

@@ -21,11 +21,6 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::thread;
 
-use tripoint::contract::Arenas;
-use tripoint::gc::{Heap, HeapOptions};
-use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
-
-use crate::cli::Options;
 use order_book::contract_report::ContractReport;
 use order_book::coordinator::Coordinator;
 use order_book::failure::Failure;
@@ -37,6 +32,11 @@ use order_book::rehearsal::Rehearsal;
 use order_book::report::Report;
 use order_book::threads::{join, spawn};
 use order_book::{blocks, feed, historian, levels, memory, reader, reference, report, stop, telemetry};
+use tripoint::contract::Arenas;
+use tripoint::gc::{Heap, HeapOptions};
+use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
+
+use crate::cli::Options;
 
 /// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;

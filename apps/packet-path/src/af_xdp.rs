@@ -171,12 +171,6 @@ impl<'pool> Source for AfXdp<'pool> {
         drop((received, device));
         let reclaimed = ring.reclaim();
         drop(cache);
-        let counts = pool.counts();
-        FrameCounts {
-            units: counts.units,
-            home: counts.depot,
-            reclaimed,
-            outstanding: counts.units - counts.depot,
-        }
+        FrameCounts::of(pool.counts(), reclaimed)
     }
 }

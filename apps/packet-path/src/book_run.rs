@@ -3,6 +3,17 @@
 use std::io::Read;
 use std::thread;
 
+use order_book::contract_report::ContractReport;
+use order_book::coordinator::Coordinator;
+use order_book::failure::Failure;
+use order_book::handoff::Round;
+use order_book::hot::{HotReport, HotThread, Pools, Preparation};
+use order_book::reference::Reference;
+use order_book::rehearsal::Rehearsal;
+use order_book::report::Report;
+use order_book::steady::Latency;
+use order_book::threads::{join, spawn};
+use order_book::{feed, hot_failure, levels, memory, reader, reference, report};
 use tripoint::contract::Arenas;
 use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
 
@@ -20,17 +31,6 @@ use crate::run;
 use crate::run::{Ended, Received};
 use crate::sender::{Sender, SenderCounts, Shared};
 use crate::source::Source;
-use order_book::contract_report::ContractReport;
-use order_book::coordinator::Coordinator;
-use order_book::failure::Failure;
-use order_book::handoff::Round;
-use order_book::hot::{HotReport, HotThread, Pools, Preparation};
-use order_book::reference::Reference;
-use order_book::rehearsal::Rehearsal;
-use order_book::report::Report;
-use order_book::steady::Latency;
-use order_book::threads::{join, spawn};
-use order_book::{feed, hot_failure, levels, memory, reader, reference, report};
 
 /// Runs and reports. Returns how it ended, and all that failed.
 ///
@@ -47,16 +47,14 @@ pub(crate) fn run(options: &Options) -> Result<(Ended, Vec<Failure>), Failure> {
     };
     let outcome = keep_books(options, input, &ends, pinning)?;
     progress.finish_and_clear();
-    let Outcome { hot, reference, sent, path, contract, has_failed_fast, mut failures } = outcome;
+    let Outcome { hot, reference, sent, path, contract, has_failed_fast, failures } = outcome;
     if path.is_refused {
         return Ok((Ended::Refused, failures));
     }
     let wire = WireReport::new(path.receiver, path.fallback, pinning.processor(), sent, path.found);
     let of_book = hot.latency;
     let report = PathReport::new(Report::new(&hot, &reference, contract, None, None), of_book, wire);
-    failures.extend(run::write_summary(&name, &report).err());
-    failures.extend(options.json.as_deref().and_then(|file| report.write_json(file).err()));
-    Ok((if has_failed_fast { Ended::FailedFast } else { Ended::Whole }, failures))
+    Ok(run::write_report(options, &name, &report, has_failed_fast, failures))
 }
 
 /// What the threads found, and all that failed.

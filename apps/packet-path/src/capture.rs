@@ -4,11 +4,10 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
+use order_book::failure::Failure;
 use pcap_parser::pcapng::Block;
 use pcap_parser::traits::{PcapNGPacketBlock as _, PcapReaderIterator};
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
-
-use order_book::failure::Failure;
 
 /// The bytes of the file that are looked at at once, at first.
 const BUFFER: usize = 1 << 16;

@@ -2,16 +2,14 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::path::Path;
 
+use order_book::contract_report::ContractReport;
+use order_book::summary::line;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::capture_run::{Counted, Packets};
-use crate::path_report::{WireReport, write_json};
-use order_book::contract_report::ContractReport;
-use order_book::failure::Failure;
-use order_book::summary::line;
+use crate::path_report::WireReport;
 
 /// What was sent of a capture.
 #[derive(Debug, Default, Serialize)]
@@ -45,14 +43,6 @@ impl CaptureReport {
         let packets_match = sent.packets == received.packets;
         let picture = wire.picture(None);
         Self { sent, received, packets_match, contract, wire, picture }
-    }
-
-    /// Writes the JSON form to a file.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(crate) fn write_json(&self, path: &Path) -> Result<(), Failure> {
-        write_json(self, path)
     }
 }
 

@@ -7,6 +7,14 @@ use std::path::Path as FilePath;
 use std::thread;
 use std::time::Instant;
 
+use order_book::contract_report::ContractReport;
+use order_book::coordinator::{Coordinator, Reason};
+use order_book::failure::Failure;
+use order_book::handoff::BLOCK_SIZE;
+use order_book::hot_failure::{HotCause, HotFailure};
+use order_book::steady::{Latency, SteadyCosts, SteadyMeter};
+use order_book::threads::{join, spawn};
+use order_book::{feed, memory, reader, stop};
 use rtrb::Producer;
 use serde::Serialize;
 use tripoint::contract::{Arenas, Guard};
@@ -27,14 +35,6 @@ use crate::records::Records;
 use crate::run::{self, Ended, Received};
 use crate::sender::{Sender, SenderCounts, Shared};
 use crate::source::Source;
-use order_book::contract_report::ContractReport;
-use order_book::coordinator::{Coordinator, Reason};
-use order_book::failure::Failure;
-use order_book::handoff::BLOCK_SIZE;
-use order_book::hot_failure::{HotCause, HotFailure};
-use order_book::steady::{Latency, SteadyCosts, SteadyMeter};
-use order_book::threads::{join, spawn};
-use order_book::{feed, memory, reader, stop};
 
 /// Packets and their bytes, and what is in them: equal for the same packets in the same order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,15 +80,13 @@ pub(crate) fn run(options: &Options, file: &FilePath) -> Result<(Ended, Vec<Fail
     };
     let outcome = send_capture(options, capture, &name, &ends, pinning)?;
     progress.finish_and_clear();
-    let Outcome { counted, sent, counts, path, contract, has_failed_fast, mut failures } = outcome;
+    let Outcome { counted, sent, counts, path, contract, has_failed_fast, failures } = outcome;
     if path.is_refused {
         return Ok((Ended::Refused, failures));
     }
     let wire = WireReport::new(path.receiver, path.fallback, pinning.processor(), counts, path.found);
     let report = CaptureReport::new(sent, counted, contract, wire);
-    failures.extend(run::write_summary(&name, &report).err());
-    failures.extend(options.json.as_deref().and_then(|file| report.write_json(file).err()));
-    Ok((if has_failed_fast { Ended::FailedFast } else { Ended::Whole }, failures))
+    Ok(run::write_report(options, &name, &report, has_failed_fast, failures))
 }
 
 /// What the threads found, and all that failed.

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, ValueEnum};
-
-use crate::disturbance::Odds;
 use order_book::inject::Injection;
 use order_book::options::{FeedOptions, HotOptions};
+
+use crate::disturbance::Odds;
 
 /// The longest run, in seconds: a day.
 const SECONDS_MAX: u64 = 86_400;

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::io;
 
+use order_book::generator::Random;
 use serde::Serialize;
 
 use crate::cli::PerCent;
-use order_book::generator::Random;
 
 /// A datagram that comes late comes after one to this many others.
 const LATE_MAX: u64 = 4;

@@ -6,6 +6,8 @@ use core::time::Duration;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use order_book::handoff::BLOCK_SIZE;
+use order_book::steady::Latency;
 use rtrb::Producer;
 use serde::Serialize;
 use tripoint::{AllocationPoint, ManualPool, PoolBox, Result};
@@ -19,8 +21,6 @@ use crate::records::Records;
 use crate::sender::{SESSION, Shared};
 use crate::source::{BURST, FrameCounts, Source, SourceCounts};
 use crate::window::{Arrival, Slot, Turn, Window};
-use order_book::handoff::BLOCK_SIZE;
-use order_book::steady::Latency;
 
 /// The messages that the window reaches: more than the sender is ever ahead.
 pub(crate) const WINDOW_MESSAGES: usize = 8_192;

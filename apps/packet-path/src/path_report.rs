@@ -5,6 +5,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use order_book::failure::Failure;
+use order_book::report::Report;
+use order_book::steady::Latency;
+use order_book::summary::line;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,10 +17,6 @@ use crate::hot_packets::{PathFound, Received};
 use crate::picture::picture;
 use crate::sender::SenderCounts;
 use crate::source::{FrameCounts, SourceCounts};
-use order_book::failure::Failure;
-use order_book::report::Report;
-use order_book::steady::Latency;
-use order_book::summary::line;
 
 /// The report. The keys of the book are those of the order book's report.
 #[derive(Debug, Serialize)]
@@ -108,14 +108,6 @@ impl PathReport {
     pub(crate) fn new(book: Report, of_book: Latency, wire: WireReport) -> Self {
         let picture = wire.picture(Some(of_book));
         Self { book, wire, picture }
-    }
-
-    /// Writes the JSON form to a file.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub(crate) fn write_json(&self, path: &Path) -> Result<(), Failure> {
-        write_json(self, path)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The picture of a run, for `tripoint plot` (design/packet-path.md `.picture`, cli.md `.plot.given`).
 
+use order_book::steady::Latency;
 use serde_json::{Value, json};
 
 use crate::course::Course;
-use order_book::steady::Latency;
 
 /// Where the percentiles of a [`Latency`] but the most are, in nines.
 const NINES: [f64; 4] = [core::f64::consts::LOG10_2, 2.0, 3.0, 4.0];

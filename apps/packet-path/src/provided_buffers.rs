@@ -211,12 +211,6 @@ impl<'pool> Source for ProvidedBuffers<'pool> {
         drop(kernel);
         let reclaimed = units.reclaim();
         drop(cache);
-        let counts = pool.counts();
-        FrameCounts {
-            units: counts.units,
-            home: counts.depot,
-            reclaimed,
-            outstanding: counts.units - counts.depot,
-        }
+        FrameCounts::of(pool.counts(), reclaimed)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind};
 
+use order_book::failure::Failure;
+
 use crate::af_xdp::{AfXdp, FramePool, RING_ENTRIES};
 use crate::cli::Receiver;
 use crate::ends::{Ends, PORT};
@@ -10,7 +12,6 @@ use crate::packet_mmap::PacketMmap;
 use crate::provided_buffers::ProvidedBuffers;
 use crate::recvmmsg::Recvmmsg;
 use crate::source::Source;
-use order_book::failure::Failure;
 
 /// The frames that are not with the kernel: those that wait in the window, and those in caches and in the burst.
 const OTHER_FRAMES: usize = WINDOW_MESSAGES + 1_024;

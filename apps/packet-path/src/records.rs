@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use tripoint::{ManualPool, Store};
-
 use order_book::hot::{HotReport, HotThread};
 use order_book::hot_failure::HotFailure;
+use tripoint::{ManualPool, Store};
 
 /// Takes records in their order, on the hot thread.
 pub(crate) trait Records {

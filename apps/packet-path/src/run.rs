@@ -2,7 +2,10 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use order_book::failure::Failure;
+use order_book::stop;
 use rtrb::{Consumer, Producer, RingBuffer};
+use serde::Serialize;
 use tripoint::ArenaVm;
 use tripoint::packets::PacketPoolOptions;
 
@@ -12,11 +15,11 @@ use crate::ends::Ends;
 use crate::hot_packets::PathFound;
 use crate::message::PREFIX_BYTES;
 use crate::moldudp64::{self, Request};
+use crate::path_report::write_json;
 use crate::pinning::Pinning;
 use crate::receivers::{FRAMES, NoSource};
 use crate::sender::{SESSION, SenderOptions};
-use crate::{book_run, capture_run, stop};
-use order_book::failure::Failure;
+use crate::{book_run, capture_run};
 
 /// The most bytes of a datagram that fit into a frame of 1,500 bytes, behind the headers of IPv6 and UDP.
 const DATAGRAM_BYTES: usize = 1_500 - 40 - 8;
@@ -129,8 +132,21 @@ pub(crate) fn send_requests(asked: &mut Consumer<Request>, ends: &Ends) {
     }
 }
 
+/// Prints the summary of a run, and writes its report. Returns how the run ended, and all that failed.
+pub(crate) fn write_report(
+    options: &Options,
+    input: &str,
+    report: &(impl core::fmt::Display + Serialize),
+    has_failed_fast: bool,
+    mut failures: Vec<Failure>,
+) -> (Ended, Vec<Failure>) {
+    failures.extend(write_summary(input, report).err());
+    failures.extend(options.json.as_deref().and_then(|file| write_json(report, file).err()));
+    (if has_failed_fast { Ended::FailedFast } else { Ended::Whole }, failures)
+}
+
 /// Prints a summary. A closed output is no failure.
-pub(crate) fn write_summary(input: &str, report: &impl core::fmt::Display) -> Result<(), Failure> {
+fn write_summary(input: &str, report: &impl core::fmt::Display) -> Result<(), Failure> {
     match write!(io::stdout(), "{:<24}{input}\n{report}", "input") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new(format_args!("the summary cannot be written: {error}")))

@@ -8,14 +8,14 @@ use std::net::UdpSocket;
 use std::thread;
 use std::time::Instant;
 
+use order_book::failure::Failure;
+use order_book::handoff;
 use serde::Serialize;
 
 use crate::datagram_writer::Writer;
 use crate::disturbance::{Disturbance, Disturbed};
 use crate::moldudp64::{FIRST, HEADER_BYTES, Request, Session};
 use crate::sent::Sent;
-use order_book::failure::Failure;
-use order_book::handoff;
 
 /// The name of the session.
 pub(crate) const SESSION: Session = *b"tripoint  ";

@@ -3,6 +3,7 @@
 use core::ops::Deref;
 
 use serde::Serialize;
+use tripoint::packets::PacketCounts;
 
 /// Frames that are taken at once, and given back at once.
 pub(crate) const BURST: usize = 32;
@@ -59,4 +60,12 @@ pub(crate) struct FrameCounts {
     pub(crate) reclaimed: usize,
     /// Those that are nowhere else.
     pub(crate) outstanding: usize,
+}
+
+impl FrameCounts {
+    /// Those of a pool, after `reclaimed` units were reclaimed and all caches returned theirs.
+    pub(crate) fn of(counts: PacketCounts, reclaimed: usize) -> Self {
+        let outstanding = counts.units - counts.depot;
+        Self { units: counts.units, home: counts.depot, reclaimed, outstanding }
+    }
 }
