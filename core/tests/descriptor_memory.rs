@@ -75,18 +75,18 @@ proptest! {
     #[test]
     fn agrees_with_a_list(steps in prop::collection::vec(step(), 1..effort(150) as usize)) {
         let mut supplies = Supplies::default();
-        let mut control = DescriptorMemory::new();
+        let mut descriptors = DescriptorMemory::new();
         let mut live: Vec<Descriptor> = Vec::new();
         for (mark, step) in (0..=255u8).cycle().zip(steps) {
             match step {
                 Step::Alloc(size) => {
-                    let mut memory = control.alloc(layout(size)).unwrap();
+                    let mut memory = descriptors.alloc(layout(size)).unwrap();
                     if memory.is_none() {
                         let need = DescriptorMemory::size(layout(size)).unwrap();
                         let block = supplies.block(0, need + 63);
                         // SAFETY: the block is the descriptor memory's alone.
-                        unsafe { control.supply(block) };
-                        memory = control.alloc(layout(size)).unwrap();
+                        unsafe { descriptors.supply(block) };
+                        memory = descriptors.alloc(layout(size)).unwrap();
                     }
                     let memory = memory.expect("a block of the size asked for suffices");
                     prop_assert!(Addr::of(memory.as_ptr()).is_aligned(DescriptorMemory::ALIGN));
@@ -96,21 +96,21 @@ proptest! {
                     let descriptor = live.swap_remove(index.index(live.len()));
                     descriptor.verify();
                     // SAFETY: allocated above with this layout, freed once.
-                    unsafe { control.free(descriptor.memory, layout(descriptor.size)) };
+                    unsafe { descriptors.free(descriptor.memory, layout(descriptor.size)) };
                 }
                 Step::Free(_) => {}
                 Step::Supply(offset, size) => {
-                    let before = control.supplied();
+                    let before = descriptors.supplied();
                     let block = supplies.block(offset, size);
                     // SAFETY: the block is the descriptor memory's alone.
-                    unsafe { control.supply(block) };
-                    let supplied = control.supplied() - before;
+                    unsafe { descriptors.supply(block) };
+                    let supplied = descriptors.supplied() - before;
                     prop_assert!(supplied <= size && supplied + 126 >= size && supplied.is_multiple_of(64));
                 }
             }
-            control.check(CheckLevel::Deep).unwrap();
+            descriptors.check(CheckLevel::Deep).unwrap();
             let in_use: usize = live.iter().map(|descriptor| descriptor.size.next_multiple_of(64)).sum();
-            prop_assert_eq!(control.in_use(), in_use);
+            prop_assert_eq!(descriptors.in_use(), in_use);
         }
         live.iter().for_each(Descriptor::verify);
     }
@@ -119,44 +119,44 @@ proptest! {
 #[test]
 fn freed_memory_serves_its_size_again() {
     let mut supplies = Supplies::default();
-    let mut control = DescriptorMemory::new();
+    let mut descriptors = DescriptorMemory::new();
     // SAFETY: the block is the descriptor memory's alone.
-    unsafe { control.supply(supplies.block(0, 192 * 4 + 63)) };
-    let all: Vec<_> = (0..4).map(|_| control.alloc(layout(192)).unwrap().unwrap()).collect();
-    assert_eq!(control.alloc(layout(192)), Ok(None));
+    unsafe { descriptors.supply(supplies.block(0, 192 * 4 + 63)) };
+    let all: Vec<_> = (0..4).map(|_| descriptors.alloc(layout(192)).unwrap().unwrap()).collect();
+    assert_eq!(descriptors.alloc(layout(192)), Ok(None));
     for &descriptor in &all {
         // SAFETY: allocated above with this layout, freed once.
-        unsafe { control.free(descriptor, layout(192)) };
+        unsafe { descriptors.free(descriptor, layout(192)) };
     }
-    assert_eq!(control.alloc(layout(64)), Ok(None));
-    let again: Vec<_> = (0..4).map(|_| control.alloc(layout(130)).unwrap().unwrap()).collect();
+    assert_eq!(descriptors.alloc(layout(64)), Ok(None));
+    let again: Vec<_> = (0..4).map(|_| descriptors.alloc(layout(130)).unwrap().unwrap()).collect();
     assert!(all.iter().all(|descriptor| again.contains(descriptor)));
 }
 
 #[test]
 fn layouts_it_does_not_keep_are_refused() {
-    let mut control = DescriptorMemory::new();
+    let mut descriptors = DescriptorMemory::new();
     for layout in [layout(0), layout(1025), Layout::from_size_align(128, 128).unwrap()] {
         assert!(matches!(DescriptorMemory::size(layout), Err(Error::Parameter(_))));
-        assert!(matches!(control.alloc(layout), Err(Error::Parameter(_))));
+        assert!(matches!(descriptors.alloc(layout), Err(Error::Parameter(_))));
     }
     assert_eq!(DescriptorMemory::size(layout(1024)), Ok(1024));
     assert_eq!(DescriptorMemory::size(Layout::from_size_align(1, 64).unwrap()), Ok(64));
-    control.check(CheckLevel::Deep).unwrap();
+    descriptors.check(CheckLevel::Deep).unwrap();
 }
 
 #[test]
 fn checks_find_damaged_free_lists() {
     let mut supplies = Supplies::default();
-    let mut control = DescriptorMemory::new();
+    let mut descriptors = DescriptorMemory::new();
     // SAFETY: the block is the descriptor memory's alone.
-    unsafe { control.supply(supplies.block(0, 512)) };
-    let pair = [(); 2].map(|()| control.alloc(layout(64)).unwrap().unwrap());
+    unsafe { descriptors.supply(supplies.block(0, 512)) };
+    let pair = [(); 2].map(|()| descriptors.alloc(layout(64)).unwrap().unwrap());
     for descriptor in pair {
         // SAFETY: allocated above with this layout, freed once.
-        unsafe { control.free(descriptor, layout(64)) };
+        unsafe { descriptors.free(descriptor, layout(64)) };
     }
-    control.check(CheckLevel::Deep).unwrap();
+    descriptors.check(CheckLevel::Deep).unwrap();
     let link = pair[1].cast::<Option<NonNull<u8>>>();
     // A list that runs in a circle, one that was cut short, one that leads astray.
     // SAFETY: one byte further is still inside the descriptor.
@@ -164,19 +164,19 @@ fn checks_find_damaged_free_lists() {
     for damage in [Some(pair[1]), None, Some(astray)] {
         // SAFETY: free memory of the descriptor memory, which is not in use here.
         unsafe { link.write(damage) };
-        assert!(control.check(CheckLevel::Deep).is_err(), "{damage:?}");
-        assert!(control.check(CheckLevel::Shallow).is_ok());
+        assert!(descriptors.check(CheckLevel::Deep).is_err(), "{damage:?}");
+        assert!(descriptors.check(CheckLevel::Shallow).is_ok());
     }
 }
 
 #[test]
 fn describes_its_memory() {
     let mut supplies = Supplies::default();
-    let mut control = DescriptorMemory::new();
+    let mut descriptors = DescriptorMemory::new();
     // SAFETY: the block is the descriptor memory's alone.
-    unsafe { control.supply(supplies.block(0, 512 + 63)) };
-    control.alloc(layout(100)).unwrap().unwrap();
+    unsafe { descriptors.supply(supplies.block(0, 512 + 63)) };
+    descriptors.alloc(layout(100)).unwrap().unwrap();
     let mut text = String::new();
-    control.describe(&mut text, 1).unwrap();
+    descriptors.describe(&mut text, 1).unwrap();
     assert_eq!(text, "  descriptors: 512 bytes supplied, 128 in use\n");
 }

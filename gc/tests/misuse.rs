@@ -1,4 +1,5 @@
-//! Misuse of typed objects that must not compile: one file each in `misuse/` (design/gc-typed.md `.req.safe`).
+//! Misuse of typed objects and of stops that must not compile: one file each in `misuse/` (design/gc-typed.md `.req.safe`,
+//! design/gc.md `.own.borrow`).
 
 #[test]
 fn misuse_does_not_compile() {

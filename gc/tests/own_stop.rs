@@ -438,7 +438,10 @@ fn act_while_objects_move(
     *hook.mutator.lock().unwrap() = Some(of_hook);
     heap.collect(ALL).unwrap();
     assert!(hook.mutator.lock().unwrap().is_none(), "{case}: there was such an event");
-    assert!(has_pinned || acted_on.sizes().free == 0, "{case}: what was returned is free");
+    assert!(
+        has_pinned || acted_on.sizes().free == 0,
+        "{case}: no memory of a segment that was returned counts as free"
+    );
     let mut other = acted_on.register().unwrap();
     other.enter(|inside| {
         let make = |name| inside.alloc(Item { name, copy: name, next: None }).ok();

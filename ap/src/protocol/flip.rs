@@ -63,8 +63,8 @@ impl Buffer {
             // The owner ends a flip before it changes the base. So while this flip lasts,
             // `base` and `seen` are of the same memory.
             let base = Addr::of(self.base.load(Ordering::Acquire));
-            // This needs no order: if the flip lasts, `decide` or the exchange above has acquired it, and who goes on
-            // from one that does not acquires it by the next exchange or in `scan_limit`.
+            // This needs no order: a flip that lasts was acquired by `decide` or by the exchange above; after one that does
+            // not, this flip begins anew by an exchange, or its caller asks `scan_limit`, which acquires.
             let lasts = self.init_at_flip.load(Ordering::Relaxed) == seen;
             // If the owner went on meanwhile from the flip before this one, this begins anew: that flip was not
             // marked here, so what the owner does next need not follow what the caller did (design/ap.md

@@ -103,8 +103,9 @@ impl<'b> Owner<'b> {
         let unused = self.pool_limit().addr().wrapping_sub(self.init().addr());
         let (buffer, null) = (self.buffer, ptr::null_mut());
         buffer.transition(|| {
-            // A read-modify-write of any order carries on what a trip released, for the next `rearm` to acquire.
-            buffer.fields.limit.swap(null, Ordering::Relaxed);
+            // A read-modify-write carries on what a trip released, for the next `rearm` to acquire. It releases, as all stores
+            // of a transition: an observer that finds null finds the count odd or later.
+            buffer.fields.limit.swap(null, Ordering::Release);
             // This is a read-modify-write within the transition. So a flip either finds that
             // the memory is changing, and fixes nothing, or it is ended here (design/ap.md
             // `.flip.block`).
@@ -126,7 +127,7 @@ impl<'b> Owner<'b> {
         buffer.transition(|| {
             // Zero is a trip that is not observed yet, or what the last advance left: it stays.
             if !buffer.limit().is_null() {
-                buffer.fields.limit.swap(ptr::null_mut(), Ordering::Relaxed);
+                buffer.fields.limit.swap(ptr::null_mut(), Ordering::Release);
             }
             self.set_words(base, base, pool_limit);
         });

@@ -137,8 +137,8 @@ impl Error {
         match self {
             Self::Memory => "free memory in the system, or lower what the process locks and commits",
             Self::Limit => {
-                "free objects, or create a larger arena; under a limit of addresses (ulimit -v) raise that first, because an \
-                 arena gets no more than it allows"
+                "free objects, or create a larger arena; if the arena got fewer addresses than it asked for, raise the \
+                 limit of addresses (ulimit -v) first"
             }
             Self::CommitLimit => "free objects, or raise the arena's commit limit",
             Self::Resource => {

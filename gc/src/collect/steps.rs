@@ -59,7 +59,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// While a collection is in steps, the heap begins none of young generations by itself. Every other collection, and
     /// every walk, ends the one in steps, so the next step begins a new one: marks are forgotten, or, if it was already
     /// sweeping, the rest is swept at once, and its report is a message and not a result. `goes_on` may create
-    /// and drop pools and roots.
+    /// and drop pools and roots. An object that only roots led to which it has dropped counts as freed.
     ///
     /// A few things are not divided into pieces, and are done in each step or in the one that ends the marking: roots,
     /// each single object, what weak references need, registrations for finalization with what their objects refer to,
@@ -290,7 +290,7 @@ impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
         pace.begin_pieces();
         loop {
             {
-                let (members, _roots) = (self.heap.members().lock(), self.heap.roots().lock());
+                let members = self.heap.members().lock();
                 let mut progress = self.heap.progress().lock();
                 let mut scan = Scan::idle(self.at);
                 scan.allow(PIECE);

@@ -2,8 +2,9 @@
 
 use core::marker::PhantomData;
 
-/// Says that a heap is stopped by this thread: no mutator of it runs, and what each did to it is visible here. Only
-/// [`Stopped`](crate::Stopped) makes one, which is then borrowed. It is of the heap that is stopped: it is passed to pools
+/// Says that a heap is stopped by this thread: no mutator of it runs, and what each did to it is visible here.
+/// [`Stopped`](crate::Stopped) makes one, which is then borrowed; and the check of a frozen segment does, whose scan is
+/// passed to no pool and no root. It is of the heap that is stopped: it is passed to pools
 /// and roots of that heap, and to no others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtStop<'s>(PhantomData<(&'s (), *const ())>);

@@ -170,6 +170,24 @@ mod tests {
     }
 
     /// A write of any byte is noted on its own card, and on no other.
+    /// Also behind whole blocks of clean cards, and from the middle of one.
+    #[test]
+    fn the_next_card_is_found_wherever_it_is() {
+        let step = if cfg!(miri) { 29 } else { 1 };
+        with_segment(Generation::LAST, |segment| {
+            let cards = segment.cards();
+            assert!(cards >= 2 * BLOCK * size_of::<usize>(), "{cards} cards are two blocks");
+            for at in (0..cards).step_by(step) {
+                (0..cards).for_each(|card| segment.set_card(card, CLEAN));
+                segment.set_card(at, WRITTEN);
+                for from in (0..cards).step_by(step) {
+                    let found = segment.next_card(from, WRITTEN).map(|(card, _)| card);
+                    assert_eq!(found, (from <= at).then_some(at), "from {from}");
+                }
+            }
+        });
+    }
+
     #[test]
     fn cards_are_exact() {
         with_segment(Generation::LAST, |segment| {

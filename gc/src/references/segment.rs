@@ -386,11 +386,11 @@ pub(crate) mod tests {
     use std::boxed::Box;
 
     #[repr(align(1024))]
-    struct Grains([[u8; 1024]; 16]);
+    struct Grains([[u8; 1024]; 64]);
 
-    /// Calls `test` with a segment of 16 KiB without objects.
+    /// Calls `test` with a segment of 64 KiB without objects.
     pub(crate) fn with_segment(generation: Generation, test: impl FnOnce(SegmentPtr)) {
-        let mut memory = Box::new(Grains([[0; 1024]; 16]));
+        let mut memory = Box::new(Grains([[0; 1024]; 64]));
         let base = NonNull::from(&mut memory.0).cast::<u8>();
         let (list, shape) = (GreyList::new(), Shape { align: Align::WORD, header: 0 });
         // SAFETY: the memory is aligned to a grain, has room, and is used by the segment alone. The list outlives it.

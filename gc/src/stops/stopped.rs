@@ -19,8 +19,9 @@ use crate::stops::record::Record;
 ///
 /// If it is leaked, no mutator ever goes on.
 ///
-/// It stays on the thread that stopped the heap, which therefore waits for nothing that this stop delays: to register a
-/// mutator or to stop the heap again is an error there, and a [`TypedMutator`](crate::TypedMutator) may be dropped.
+/// It stays on the thread that stopped the heap. On Linux and Android, on x86-64 and AArch64, to register a mutator or to
+/// stop the heap again is an error there, and a [`TypedMutator`](crate::TypedMutator) may be dropped; elsewhere these
+/// wait without end. So does, everywhere, [`TypedMutator::enter`](crate::TypedMutator::enter).
 #[must_use = "when it is dropped, all mutators go on"]
 pub struct Stopped<'a, 'h, A: Arena, B: BarrierPair> {
     heap: &'h Heap<'h, A, B>,

@@ -111,7 +111,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
     /// The payload of a new segment, or under stress the part of it at which copies begin, if `size` bytes fit in it.
     fn shifted(&self, state: &State, generation: Generation, payload: Piece, size: usize) -> Piece {
         // What is in front of it is found to be free if the generation is swept.
-        let is_swept = state.moving.is_some_and(|oldest| generation <= oldest);
+        let is_swept = state.is_moving(generation);
         let base = Addr::new(payload.base.get() + state.shift * self.shape.align.get());
         if is_swept && base < payload.limit && payload.limit.get() - base.get() >= size {
             Piece { base, ..payload }

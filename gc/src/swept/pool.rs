@@ -114,22 +114,27 @@ impl<A: Arena, F: Format> Pool<A, F> {
 
     /// The segment that `addr` lies in, which is in one of this pool.
     pub(crate) fn segment_of(&self, addr: Addr) -> SegmentPtr {
-        let arena = self.header.arena();
-        let base = arena.segment_base(addr).map_or(Addr::ZERO, |(_, base)| base);
+        let base = self.header.arena().segment_base(addr).map_or(Addr::ZERO, |(_, base)| base);
         aver!(base != Addr::ZERO, "{addr} is in no segment of pool {}", self.header.id().get());
-        let base = arena.provenance().as_ptr().with_addr(base.get());
-        // SAFETY: the address is in a segment of this pool, so this is not null, and a segment begins there,
-        // reached with the provenance of the arena's range.
+        self.segment_at(base)
+    }
+
+    /// The segment of this pool that begins at `base`.
+    fn segment_at(&self, base: Addr) -> SegmentPtr {
+        let base = self.header.arena().provenance().as_ptr().with_addr(base.get());
+        // SAFETY: a segment of this pool begins there, so this is not null. It is reached with the provenance of the
+        // arena's range.
         unsafe { SegmentPtr::at(NonNull::new_unchecked(base)) }
     }
 
     /// The first segment that ends above `from`. The caller has the lock of the pool.
     pub(crate) fn segment_from(&self, from: Addr) -> Option<SegmentPtr> {
         let (arena, id) = (self.header.arena(), self.header.id());
-        let is_own = arena.segment_base(from).is_some_and(|(owner, _)| owner == id);
         // A segment's neighbour needs no look at the tracts between them.
-        let from = if is_own { from } else { arena.next_tracts(id, from)?.range().base() };
-        Some(self.segment_of(from))
+        match arena.segment_base(from).filter(|(owner, _)| *owner == id) {
+            Some((_, base)) => Some(self.segment_at(base)),
+            None => Some(self.segment_of(arena.next_tracts(id, from)?.range().base())),
+        }
     }
 
     /// Takes back the end of a buffer's memory, after the objects in front of it.
@@ -147,7 +152,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
             return;
         }
         let generation = self.segment_of(unused.range().base()).get().generation();
-        if state.moving.is_some_and(|oldest| generation <= oldest) {
+        if state.is_moving(generation) {
             // An event hook of this very thread empties the buffer in a collection: the sweep finds the gap itself.
             return;
         }

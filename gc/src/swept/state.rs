@@ -46,6 +46,11 @@ impl State {
         }
     }
 
+    /// Whether objects of the generation are being moved: what is free in it is found when it is swept.
+    pub(crate) fn is_moving(&self, generation: Generation) -> bool {
+        self.moving.is_some_and(|oldest| generation <= oldest)
+    }
+
     /// What the pool has of a generation.
     #[inline]
     pub(crate) const fn of(&mut self, generation: Generation) -> &mut PoolGeneration {

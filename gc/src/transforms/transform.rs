@@ -110,7 +110,7 @@ impl<'h, A: Arena, B: BarrierPair> Transform<'h, A, B> {
     /// # Safety
     /// - Both are references as exact roots hold them, to objects that were committed and are not freed or moved since:
     ///   the caller's mutator runs and read them since it last gave way, or the caller stops the heap. In what a step
-    ///   asks, they were reachable when the step began.
+    ///   asks, a root that was there when the step began leads to them, and is not dropped before the step has ended.
     /// - From when the transform is applied on, the program is right if each reference to the old object that formats and
     ///   exact roots pass to [`Scan::fix`](crate::Scan::fix), weak ones too, is a reference to the new one.
     /// - Each is passed in its place, so that it can be changed there, also if the old object does not move. The program

@@ -114,12 +114,9 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
     /// Returns the memory that its allocation points hold and have not used. A thread that will not come inside for long
     /// calls this, so that others can use the memory. The next allocations get new memory.
     pub fn empty(&mut self) {
+        self.come_in_for_points();
         let Self { points, mutator, .. } = self;
         let (attendance, heap) = (mutator.attendance(), mutator.heap());
-        // If this thread stops the heap itself, no other uses the points, and it would wait without end.
-        if !heap.is_stopped_here() {
-            attendance.come_back(heap.waiting());
-        }
         let _leave = Defer::new(|| attendance.leave(Place::Away, heap.waiting()));
         let Points { moved, moved_leaves, fixed, fixed_leaves, weak, with_references: _ } = &mut **points;
         moved.empty();
@@ -180,6 +177,15 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
         self.mutator.heap().step_within(allowed, clock)
     }
 
+    /// Comes inside to use the points. If this thread stops the heap itself, no other uses them, and it would wait without
+    /// end: then it stays away.
+    fn come_in_for_points(&self) {
+        let (attendance, heap) = (self.mutator.attendance(), self.mutator.heap());
+        if !heap.is_stopped_here() {
+            attendance.come_back(heap.waiting());
+        }
+    }
+
     /// The mutator's number in its heap, by which [`Postponed`] names it.
     #[must_use]
     pub fn number(&self) -> u32 {
@@ -189,10 +195,7 @@ impl<'o, 'h, A: Arena + Clone, B: BarrierPair> TypedMutator<'o, 'h, A, B> {
 
 impl<A: Arena + Clone, B: BarrierPair> Drop for TypedMutator<'_, '_, A, B> {
     fn drop(&mut self) {
-        // If this thread stops the heap itself, no other uses the points, and it would wait without end.
-        if !self.mutator.heap().is_stopped_here() {
-            self.mutator.attendance().come_back(self.mutator.heap().waiting());
-        }
+        self.come_in_for_points();
         // The points return their memory while the mutator runs. It leaves when it is dropped itself, after this.
         //
         // SAFETY: this runs once, and the points are not used afterwards.

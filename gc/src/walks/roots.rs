@@ -37,7 +37,9 @@ impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {
     /// ambiguous areas and stacks all words, of weak tables none.
     ///
     /// `visit` may create and drop pools and roots. Of a root that it drops, at most 127 more references are shown; of one
-    /// that it creates, none. A root is scanned once for each 128 of its references.
+    /// that it creates, none. A root is scanned once for each 128 of its references,
+    /// so the time grows with the square of their number: all strong and pinned roots of a
+    /// [`TypedObjects`](crate::TypedObjects) are one root.
     pub fn walk_roots(&mut self, mut visit: impl FnMut(RootReference)) {
         let (heap, at_stop) = (self.heap(), self.at_stop());
         heap.roots().lock().begin_walk();

@@ -74,7 +74,7 @@ impl Tract {
 
     fn set_owner(&self, owner: PoolId) {
         self.run.store(0, Ordering::Relaxed);
-        // Who finds this owner finds nothing that the entry said before (`TractTable::first_shared`).
+        // A thread that finds this owner finds nothing that the entry said before (`TractTable::first_shared`).
         self.owner_state.store(owner.get() | PageState::ALLOCATED.bits(), Ordering::Release);
     }
 
