@@ -15,6 +15,7 @@ fn cargo(command: &str, arguments: &[&str]) -> Output {
         .env("CARGO_TARGET_DIR", target_directory())
         // Settings of the command line that runs the tests must not reach the
         // proof.
+        .env("CARGO_INCREMENTAL", "0")
         .env_remove("RUSTFLAGS")
         .output()
         .unwrap()

@@ -7,12 +7,10 @@
 mod common;
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use core::time::Duration;
 
 use common::{Reason, contract};
 use tripoint_contract::{
-    Contract, Criterion, DetectorSet, HotLoop, HotThread, Phase, Route, ViolationSet, WarmupFailure,
-    WarmupOptions,
+    Criterion, DetectorSet, HotLoop, HotThread, Phase, Route, ViolationSet, WarmupFailure, WarmupOptions,
 };
 use tripoint_core::Error;
 use tripoint_oracle::{forever, in_time, wait_until};
@@ -28,10 +26,6 @@ type Done = Result<(), Box<dyn core::error::Error + Send + Sync>>;
 /// Held to nothing: what a test's thread allocates is no concern of these tests.
 fn thread(name: &str) -> HotThread<'_> {
     HotThread { classes: ViolationSet::empty(), detectors: DetectorSet::empty(), ..HotThread::new(name) }
-}
-
-fn wait_until_registered(contract: &Contract<Reason, 4>, threads: usize) {
-    wait_until(|| contract.threads().count() >= threads);
 }
 
 fn turn_until_stopped(hot: &HotLoop<'_, Reason, 4>, route: &Route) -> Done {
@@ -65,16 +59,23 @@ fn a_run_that_succeeds_stops_its_threads_and_returns_what_the_coordinator_does()
 /// Whatever the routes are: a thread that registers in SteadyState is refused.
 #[test]
 fn a_warm_up_waits_until_all_threads_have_registered() {
+    /// The warm-up waits for a thread that has not registered.
+    static WAITS: AtomicBool = AtomicBool::new(false);
+
     let outcome = in_time(|| {
         let (contract, routes) = (contract(), [Route::with_minimum("tick", 3)]);
+        let on_wait = |wait: &WarmupFailure| {
+            if wait.criterion == Criterion::Registered {
+                WAITS.store(true, Ordering::Release);
+            }
+        };
         contract.run(|run| {
             run.hot(thread("quick"), |hot| turn_until_stopped(hot, &routes[0]))?;
             run.hot(thread("slow"), |hot| {
-                wait_until(|| routes[0].is_done());
-                std::thread::sleep(Duration::from_millis(50));
+                wait_until(|| WAITS.load(Ordering::Acquire) || !hot.goes_on());
                 turn_until_stopped(hot, &routes[0])
             })?;
-            run.warm_up(&routes, &(), OPTIONS)?;
+            run.warm_up(&routes, &(), WarmupOptions { on_wait: Some(on_wait), ..OPTIONS })?;
             Ok(contract.threads().all(|slot| slot.was_armed()))
         })
     });
@@ -84,10 +85,10 @@ fn a_warm_up_waits_until_all_threads_have_registered() {
 #[test]
 fn a_thread_that_does_not_register_is_named() {
     let failure = in_time(|| {
-        let contract = contract();
+        let (contract, tick) = (contract(), Route::with_minimum("tick", 1));
         contract.run(|run| {
-            run.hot(thread("good"), |hot| turn_until_stopped(hot, &Route::new("tick")))?;
-            wait_until_registered(contract, 1);
+            run.hot(thread("good"), |hot| turn_until_stopped(hot, &tick))?;
+            wait_until(|| tick.is_done());
             run.hot(thread("shy"), |hot| {
                 while hot.goes_on() {
                     std::thread::yield_now();
@@ -111,8 +112,8 @@ fn a_failed_warm_up_stops_the_hot_threads() {
         let (contract, routes) = (contract(), [Route::with_minimum("tick", 3), Route::new("never")]);
         contract.run(|run| {
             run.hot(thread("hot"), |hot| turn_until_stopped(hot, &routes[0]))?;
-            wait_until_registered(contract, 1);
-            run.warm_up(&routes, &(), WarmupOptions { patience: 50 * MILLISECOND, ..OPTIONS })?;
+            wait_until(|| routes[0].is_done());
+            run.warm_up(&routes, &(), WarmupOptions { patience: MILLISECOND, ..OPTIONS })?;
             Ok(())
         })
     });

@@ -1,14 +1,14 @@
 //! Free blocks in lists, through their first words: of every class and every cache.
 //!
 //! A list takes no memory but that of its blocks. Here is how a link is encoded, read with distrust, and taken
-//! away from a block that leaves its list (design/hardening.md `.link`, `.mfs`). What else a class notes in its free blocks, as a
-//! tree or a stack of batches does, is its own, and is written by the same two functions.
+//! away from a block that leaves its list (design/hardening.md `.link`, `.mfs`). What else a class notes in its free
+//! blocks, as a tree does, is its own; batches and magazines write it by `write_link`.
 //!
 //! | file | what it is |
 //! |---|---|
 //! | `free_block` | the link in the first word of a free block |
-//! | `chain` | blocks linked together, of which the last is known |
-//! | `list` | a list of its holder |
+//! | `chain` | units of an `Mfs` linked together, of which the last is known |
+//! | `list` | a list of units, of its holder |
 //! | `own_list` | a list of one thread, in a word that others may look at |
 
 mod chain;

@@ -82,7 +82,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
         let bin_blocks = if freed == Freed::Waits { options.bin_blocks } else { 0 };
         let free = |header: &_| Binned::new(F::new(header), bin_blocks, LinkKey::of(header));
         let granules = Granules::create(arena, F::CLASS, free)?;
-        Ok(Self { options: VariableOptions { fill_size, bin_blocks, ..options }, freed, granules })
+        Ok(Self { options: VariableOptions { fill_size, ..options }, freed, granules })
     }
 
     /// Takes `min..=max` bytes from the free memory, or else from the free memory that all blocks have joined.

@@ -160,6 +160,8 @@ pub(crate) fn listing(package: &str) -> String {
         .args(["--", "-Cdebuginfo=0", "-Ccodegen-units=1", "-Cllvm-args=-x86-asm-syntax=intel"])
         .arg(format!("--emit=asm={}", listing.display()))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
+        // Cut into many units, it would be other code.
+        .env("CARGO_INCREMENTAL", "0")
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .status()

@@ -293,7 +293,7 @@ fn what_is_decommitted_and_committed_again_is_kept_up_to_a_bound() {
         core::array::from_fn::<_, 8, _>(|_| round())
     };
     on_each_failing(|failing, _| {
-        // 16 MiB: returned once, and then kept, with what was committed ahead.
+        // 16 MiB: returned once, and then kept, with what was committed ahead: at most a quarter.
         let rounds = calls_of_rounds(failing, 256);
         assert!(rounds[0].1 <= FLOOR, "{rounds:?}");
         assert!(rounds[7].0 == 0 && (256..=320).contains(&(rounds[7].1 / GRAIN)), "{rounds:?}");

@@ -73,7 +73,8 @@ fn all_of_the_limit_and_of_the_addresses_can_be_used() {
     });
 }
 
-/// Requests of more than half a step leave no rest of each that serves no other: neither of one size, nor of several.
+/// Requests of more than half a step leave no rest of each that serves no other, if they are of one size; those of several
+/// sizes leave less than a fifth of the limit.
 #[test]
 fn large_requests_leave_no_holes_in_what_is_committed() {
     on_each_failing(|failing, _| {

@@ -36,25 +36,19 @@ impl FreeBlock {
         unsafe { read_link(block.cast(), align, key) }
     }
 
-    /// As [`FreeBlock::read`], of a block that is taken out of its list. With the feature `hardening` the block loses its
-    /// link, so that no list that it is in as well leads on from there (design/hardening.md `.mfs`).
-    ///
-    /// # Errors
-    /// As [`FreeBlock::read`].
+    /// Takes a block's link away, as it leaves its list, so that no list that it is in as well leads on from there
+    /// (design/hardening.md `.mfs`). First the link has to be found sound: what was damaged may be an object of the client
+    /// by now.
     ///
     /// # Safety
-    /// - As [`FreeBlock::read`], and the caller may write to the block.
+    /// - The block is free, and its link was sound. The caller may write to it.
     #[inline(always)]
-    pub(crate) unsafe fn unlink(block: NonNull<Self>, align: usize, key: LinkKey) -> Result<Link, Damaged> {
-        // SAFETY: the block is free, begins with its link, and is the caller's.
-        let next = unsafe { Self::read(block, align, key) };
-        // What was damaged may be an object of the client by now.
-        if LinkKey::CHECKS && next.is_ok() {
+    pub(crate) unsafe fn forget(block: NonNull<Self>, key: LinkKey) {
+        if LinkKey::CHECKS {
             let none = key.encode(block.addr().get(), NO_LINK);
             // SAFETY: the caller may write to the block, which nothing uses.
             unsafe { block.write(Self { next: none }) };
         }
-        next
     }
 
     /// As [`FreeBlock::read`], of a block that is aligned to words; damage is noted, and none.
@@ -67,14 +61,19 @@ impl FreeBlock {
         watch.noted(unsafe { Self::read(block, align_of::<Self>(), watch.key) })
     }
 
-    /// As [`FreeBlock::unlink`], of a block that is aligned to words; damage is noted, and none.
+    /// As [`FreeBlock::next`], of a block that leaves its list and [forgets](FreeBlock::forget) its link.
     ///
     /// # Safety
-    /// - As [`FreeBlock::unlink`].
+    /// - As [`FreeBlock::read`], and the caller may write to the block.
     #[inline(always)]
     pub(crate) unsafe fn take(block: NonNull<Self>, watch: Watch<'_>) -> Link {
-        // SAFETY: the block is free, begins with its link, and is the caller's.
-        watch.noted(unsafe { Self::unlink(block, align_of::<Self>(), watch.key) })
+        // SAFETY: the block is free, begins with its link, and is the caller's to read.
+        let next = unsafe { Self::read(block, align_of::<Self>(), watch.key) };
+        if next.is_ok() {
+            // SAFETY: the link is sound, and the caller may write to the block.
+            unsafe { Self::forget(block, watch.key) };
+        }
+        watch.noted(next)
     }
 
     /// Writes a link into a block, which makes it a free one.

@@ -98,8 +98,12 @@ impl ClassWords {
 /// - The block is the first of a class, in which `rest` blocks follow it, and the caller owns the cache.
 #[inline(always)]
 unsafe fn unlink(block: NonNull<FreeBlock>, rest: usize, watch: Watch<'_>) -> Result<Link, Damaged> {
-    // SAFETY: a free block of the class begins with its link. It loses that here, so that it is given out only once for each
-    // time it is put.
-    let next = unsafe { FreeBlock::unlink(block, BLOCK_ALIGN, watch.key) };
-    watch.sound(next, |next| next.is_none() == (rest == 0))
+    // SAFETY: a free block of the class begins with its link.
+    let next = unsafe { FreeBlock::read(block, BLOCK_ALIGN, watch.key) };
+    let next = watch.sound(next, |next| next.is_none() == (rest == 0))?;
+    // It is given out only once for each time it is put.
+    //
+    // SAFETY: a free block of the class, whose link is sound; it is the cache's own.
+    unsafe { FreeBlock::forget(block, watch.key) };
+    Ok(next)
 }

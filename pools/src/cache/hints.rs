@@ -47,7 +47,7 @@ pub(super) unsafe fn write_hints(blocks: &[NonNull<FreeBlock>], size: usize) {
     unsafe { write(*first, LINKS, groups.clone().filter_map(<[_]>::first)) };
     for group in groups {
         if let Some((leader, others)) = group.split_first() {
-            // SAFETY: the same of this block.
+            // SAFETY: this block, which nothing uses, has room for a line of words.
             unsafe { write(*leader, 1, others.iter()) };
         }
     }

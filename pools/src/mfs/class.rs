@@ -115,7 +115,7 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
             // SAFETY: aligned memory of the pool, which the lock keeps from changing hands; any words make the end of a batch.
             let is_in_batch = unsafe { batches.step(unit) };
             ensure(Self::CLASS, is_in_batch, "batches of listed units end where their first units say")?;
-            // SAFETY: as above; any words make a link.
+            // SAFETY: aligned memory of the pool, which the lock keeps from changing hands; any words make a link.
             next = unsafe { FreeBlock::next(unit, watch) }.map(|next| self.reach(next));
             count += 1;
         }

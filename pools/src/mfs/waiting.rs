@@ -151,9 +151,9 @@ impl WaitingUnits {
     #[inline(always)]
     pub(super) unsafe fn push_freed(&self, unit: NonNull<u8>, key: LinkKey) -> bool {
         let size = self.freed.size() + self.unit;
-        // SAFETY: nothing uses the unit, which is in no list.
-        let unit = unsafe { FreeBlock::link(unit, self.freed.first(), key) };
-        self.freed.set(Some(unit), size);
+        // SAFETY: nothing uses the unit, which is in no list. The caller is the owner.
+        unsafe { self.freed.first.push(unit, key) };
+        self.freed.size.store(size, Ordering::Relaxed);
         size > self.freed_max
     }
 

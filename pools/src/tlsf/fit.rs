@@ -38,7 +38,8 @@ impl FreeMemory for SegregatedFit {
 
     #[inline(always)]
     unsafe fn insert(&mut self, block: Block) -> Option<Block> {
-        // SAFETY: the caller's promise; all memory of the pool is covered. After damage the block is lost.
+        // SAFETY: whole granules of the pool, which nothing uses and the caller gives up; all memory of the pool is covered.
+        // After damage the block is lost.
         unsafe { Self::insert(self, block) }.ok()
     }
 
@@ -71,7 +72,7 @@ impl FitMemory for SegregatedFit {
         Self::new(header)
     }
 
-    #[inline]
+    #[inline(always)]
     fn size_for(size: usize) -> Option<usize> {
         round_up(size)
     }

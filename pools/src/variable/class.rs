@@ -53,7 +53,7 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
         GRANULE
     }
 
-    #[inline]
+    #[inline(always)]
     fn reserve_size(&self, layout: Layout) -> Option<usize> {
         F::size_for(layout.size() + SEAL_SIZE)
     }
@@ -142,7 +142,7 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> ManualPool for Variable<A, F, L
     const KEEPS_FREED: bool = true;
 
     /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
-    #[inline]
+    #[inline(always)]
     unsafe fn free_in_buffer(&self, buffer: &FreedBlocks, object: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller frees an object of this pool, which takes the bytes that `reserve_size` says, and does not
         // use it any more. It is the buffer's owner.

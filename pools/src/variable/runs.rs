@@ -33,7 +33,7 @@ impl Runs {
             }
             joined += size;
         }
-        // SAFETY: as above, objects that nothing uses and that touch; the first one's pointer reaches them all.
+        // SAFETY: objects that nothing uses and that touch; the first one's pointer reaches them all.
         runs.push(unsafe { Block::new(base, joined) });
         runs
     }
