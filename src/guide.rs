@@ -17,7 +17,7 @@ struct WholeProgram;
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 
-#[cfg(feature = "vm")]
+#[cfg(all(feature = "vm", feature = "packets"))]
 #[doc = include_str!("../guide/src/packets.md")]
 struct Packets;
 
@@ -39,7 +39,7 @@ struct Telemetry;
 #[doc = include_str!("../guide/src/automatic-pools.md")]
 struct AutomaticPools;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "packets", target_os = "linux"))]
 #[doc = include_str!("../guide/src/device-memory.md")]
 struct DeviceMemory;
 

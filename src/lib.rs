@@ -107,6 +107,7 @@
 //! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`]; with `vm`, [`cached_global_pool!`] too |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
+//! | `packets` | yes | [`packets`]: a pool of packets that a device knows |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |
 //! | `symbols` | | names and lines in the contract's reports |
@@ -227,9 +228,10 @@ pub mod events {
 }
 
 /// Packets in units of one region, passed between the program and a device.
+#[cfg(feature = "packets")]
 pub mod packets {
     #[doc(inline)]
-    pub use tripoint_pools::{
+    pub use tripoint_packets::{
         PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
         PacketRegion, PacketRing, PacketRingCounts, Submission,
     };

@@ -4,7 +4,7 @@
 //! `design/api` states this for every public type, and `verify/public-api`
 //! compares it with the source. The tests here find a mistake with `cargo test`
 //! alone.
-#![cfg(all(feature = "vm", feature = "adaptors", feature = "contract"))]
+#![cfg(all(feature = "vm", feature = "adaptors", feature = "contract", feature = "packets"))]
 
 use core::cell::Cell;
 use core::marker::PhantomData;

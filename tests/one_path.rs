@@ -173,7 +173,19 @@ fn renamed(sources: &[Text]) -> Vec<String> {
 
 #[test]
 fn nothing_is_renamed_on_its_way_out() {
-    let folders = ["core", "ap", "pools", "adaptors", "arena-vm", "stack", "contract", "telemetry", "gc", ""];
+    let folders = [
+        "core",
+        "ap",
+        "pools",
+        "packets",
+        "adaptors",
+        "arena-vm",
+        "stack",
+        "contract",
+        "telemetry",
+        "gc",
+        "",
+    ];
     let roots: Vec<_> = folders
         .iter()
         .flat_map(|folder| repository::texts(format!("{folder}/src").trim_start_matches('/'), &["rs"]))

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, HugePageSize, HugePages, MappedFile, Placement, Prefault};
 use tripoint_core::{Arena, Block, ClientArena, ClientArenaOptions, Error, NodeSet, Resource, Written};
-use tripoint_pools::{PacketPool, PacketPoolOptions};
+use tripoint_packets::{PacketPool, PacketPoolOptions};
 
 use child::in_child;
 

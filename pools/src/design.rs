@@ -18,9 +18,6 @@ pub mod pool_snc {}
 #[doc = include_str!("../design/pool-null.md")]
 pub mod pool_null {}
 
-#[doc = include_str!("../design/packets.md")]
-pub mod packets {}
-
 #[doc = include_str!("../design/cache.md")]
 pub mod cache {}
 

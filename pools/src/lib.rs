@@ -8,7 +8,6 @@
 //! | [`DebugPool`] around any manual class | the same, and reports code that breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |
 //! | [`Mvt`] manual variable temporal | objects of any size and alignment that die in the order of their birth | logarithmic in the free blocks | whole blocks, the oldest first | above [`MvtOptions::reserve_depth`], and when dropped |
 //! | [`Snc`] stack | objects of any size and alignment that die together | none: frames are popped, in constant time within a block | a stack each, with frames and scopes | when dropped |
-//! | [`PacketPool`] packets | packets, in a region that a device knows | constant time | none: caches | when dropped |
 //! | [`Null`] | nothing: the template for a class of your own | refused | stay reset | has none |
 //!
 //! For objects of one layout, use `Mfs`: it has no fragmentation. For objects that die
@@ -75,7 +74,6 @@ mod mfs;
 mod mvff;
 mod mvt;
 mod null;
-mod packets;
 mod poison;
 mod resize;
 mod seal;
@@ -98,10 +96,6 @@ pub use mfs::{Mfs, MfsCache, MfsOptions, Returns, Unit, UnitLayout, UnitOf, Wait
 pub use mvff::{Mvff, MvffOptions};
 pub use mvt::{Mvt, MvtOptions};
 pub use null::Null;
-pub use packets::{
-    PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
-    PacketRegion, PacketRing, PacketRingCounts, Submission,
-};
 pub use snc::{Snc, SncOptions, StackBuffer};
 pub use tlsf::{SegregatedFit, Tlsf, TlsfOptions};
 pub use variable::{FreedBlocks, Variable};

@@ -2,22 +2,14 @@
 
 use tripoint_core::Block;
 
-/// What freed memory is filled with: as a pointer it leads nowhere, as a number it is
-/// odd, large and negative.
-#[cfg(feature = "poison")]
-const POISON: u8 = 0xdd;
-
 /// With the feature `poison`, fills memory that was freed. Without it, nothing.
 ///
 /// # Safety
 /// - Nothing uses the block.
 #[inline]
 pub(crate) unsafe fn poison(block: Block) {
-    #[cfg(feature = "poison")]
-    // SAFETY: nothing uses the block; a block is valid for writes.
-    unsafe {
-        block.base().write_bytes(POISON, block.size());
+    if cfg!(feature = "poison") {
+        // SAFETY: nothing uses the block.
+        unsafe { block.write_poison() };
     }
-    #[cfg(not(feature = "poison"))]
-    let _ = block;
 }

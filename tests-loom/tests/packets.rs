@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tests_loom::{Mutex, UnsafeCell, lend, model_bounded, thread, with_arena};
 use tripoint_core::ClientArena;
 use tripoint_core::internal::{AtomicU32, Ordering};
-use tripoint_pools::{PacketBox, PacketCache, PacketPool, PacketPoolOptions, PacketRing};
+use tripoint_packets::{PacketBox, PacketCache, PacketPool, PacketPoolOptions, PacketRing};
 
 const BOUND: usize = 2;
 const SIZE: usize = 64;

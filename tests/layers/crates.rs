@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
     Layer { package: "tripoint-stack", may_use: &["libc for cfg(target_os = \"linux\")"] },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
+    Layer { package: "tripoint-packets", may_use: &["tripoint-core"] },
     // With the feature `std` it puts caches in front of a pool.
     Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "tripoint-pools", "allocator-api2"] },
     Layer {
@@ -67,6 +68,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-core",
             "tripoint-ap",
             "tripoint-pools",
+            "tripoint-packets",
             "tripoint-adaptors",
             "tripoint-arena-vm",
             "tripoint-stack",

@@ -18,6 +18,7 @@ const LIBRARIES: &[&str] = &[
     "core/src",
     "ap/src",
     "pools/src",
+    "packets/src",
     "adaptors/src",
     "arena-vm/src",
     "stack/src",

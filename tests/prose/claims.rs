@@ -8,9 +8,8 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::ViolationClass;
 use tripoint_contract::gate::Steady;
 use tripoint_gc::{GENERATIONS, Policy};
-use tripoint_pools::{
-    Mfs, MfsCache, MfsOptions, MvffOptions, PacketBurst, Returns, SncOptions, TlsfOptions, UnitOf,
-};
+use tripoint_packets::PacketBurst;
+use tripoint_pools::{Mfs, MfsCache, MfsOptions, MvffOptions, Returns, SncOptions, TlsfOptions, UnitOf};
 use tripoint_stack::Site;
 use tripoint_telemetry::{Mean, Room, format};
 

@@ -36,6 +36,17 @@ impl Block {
         Self { base, size }
     }
 
+    /// Fills the block with the pattern of freed memory (design/hardening.md `.poison`). As a pointer it leads nowhere, as a
+    /// number it is odd, large and negative.
+    ///
+    /// # Safety
+    /// - Nothing uses the block.
+    #[doc(hidden)]
+    pub unsafe fn write_poison(self) {
+        // SAFETY: a block is valid for writes of its size; nothing uses it.
+        unsafe { self.base.write_bytes(0xdd, self.size) };
+    }
+
     /// The first byte.
     #[must_use]
     pub const fn base(self) -> NonNull<u8> {

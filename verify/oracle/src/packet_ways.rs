@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tripoint_core::{Arena, Check, CheckLevel};
-use tripoint_pools::{
+use tripoint_packets::{
     PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketRing, Submission,
 };
 

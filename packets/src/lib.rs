@@ -1,0 +1,277 @@
+//! Packets of tripoint: units of one size in one region that a device knows.
+//!
+//! [`PacketPool`] has the units. A thread takes and gives them by its [`PacketCache`], the program uses one as a
+//! [`PacketBox`] or several as a [`PacketBurst`], and a device has those that are with a [`PacketRing`].
+//!
+//! ```text
+//!   PacketPool
+//!     region    the units, which devices write to
+//!     tables    depot (free units)   holders (the ring of each unit)   slots (of caches)
+//!
+//!   depot  <-- batches -->  PacketCache  --take-->  PacketBox  --submit-->  PacketRing
+//!                                ^  \--------------- fill ------------------>  |
+//!                                 \----- give -----  PacketBox  <--complete----/
+//! ```
+//!
+//! Nothing that the pool relies on lies in the region, so a device that writes where it must not can spoil packets, and no more.
+
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(test)]
+extern crate std;
+
+use core::fmt;
+
+use tripoint_core::internal::{AtomicU32, AtomicUsize, Ordering};
+use tripoint_core::{
+    Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolHeader, PoolSizes, Result, aver,
+    ensure, line,
+};
+
+mod burst;
+mod cache;
+mod depot;
+pub mod design;
+mod error;
+mod holders;
+mod options;
+mod packet_box;
+mod plan;
+mod region;
+mod ring;
+mod shared;
+mod slots;
+mod table;
+
+pub use burst::PacketBurst;
+pub use cache::PacketCache;
+pub use error::PacketError;
+pub use options::PacketPoolOptions;
+pub use packet_box::PacketBox;
+pub use region::PacketRegion;
+pub use ring::{PacketRing, PacketRingCounts, Submission};
+
+use plan::{Plan, Tables};
+use shared::Shared;
+use slots::Slot;
+use table::TABLE_ALIGN;
+
+/// Where the units of a pool are at one moment. If other threads use the pool meanwhile, the numbers are of moments near each
+/// other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// All units.
+    pub units: usize,
+    /// Units that are free and in no cache.
+    pub depot: usize,
+    /// Units in caches.
+    pub caches: usize,
+    /// Units with rings.
+    pub rings: usize,
+    /// How many units were ever taken out of the depot.
+    pub taken: u64,
+    /// How many units were ever given back to it: `taken - given == units - depot`.
+    pub given: u64,
+}
+
+impl PacketCounts {
+    /// Units in boxes and bursts: all that are nowhere else.
+    #[must_use]
+    pub const fn boxed(&self) -> usize {
+        self.units.saturating_sub(self.depot + self.caches + self.rings)
+    }
+}
+
+/// A pool of packets: units of `SIZE` bytes in one [region](PacketPool::region), which a device can be told once and for all.
+///
+/// Every unit is with one of these, and the types show with which:
+///
+/// | a unit is | while it is with |
+/// |---|---|
+/// | free | the pool, or a thread's [`PacketCache`] |
+/// | the program's | a [`PacketBox`] or a [`PacketBurst`] |
+/// | the device's | a [`PacketRing`] |
+///
+/// The pool takes all its memory when it is created, and never again. It writes zeros to all of it, so that each page is
+/// there. Whether pages are locked or huge is up to the arena. No object of another type ever lies in the region: a device may
+/// leave any bytes there.
+///
+/// `SIZE` is a multiple of 64. Devices often want more: AF_XDP wants 2048 or 4096.
+///
+/// ```
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_packets::{PacketPool, PacketPoolOptions};
+///
+/// let options = PacketPoolOptions { count: 64, headroom: 128, ..Default::default() };
+/// let pool = PacketPool::<_, 2048>::create(&arena, options)?;
+/// let (mut cache, mut transmit) = (pool.cache()?, pool.ring()?);
+///
+/// let mut packet = cache.take().expect("a free unit");
+/// packet.extend_from_slice(b"data").expect("there is room");
+/// packet.prepend(14).expect("there is headroom").fill(0xff); // a header
+/// let submission = transmit.submit(packet).expect("a packet of this pool");
+/// assert_eq!((submission.offset % 2048, submission.length), (114, 18));
+///
+/// // The device has sent it.
+/// transmit.complete_into(&mut cache, submission.offset).expect("a unit that is with the ring");
+/// drop(cache);
+/// assert_eq!(pool.counts().depot, 64);
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+#[doc(alias("mempool", "mbuf", "umem", "frame", "DMA"))]
+#[derive(Debug)]
+pub struct PacketPool<A: Arena, const SIZE: usize> {
+    shared: Shared<SIZE>,
+    options: PacketPoolOptions,
+    header: PoolHeader<A>,
+}
+
+impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
+    const CLASS: &'static str = "Packets";
+
+    /// Creates a pool in the arena, and takes all its memory. Writes to every byte of it. A `SIZE` that is not a multiple
+    /// of 64, or above 2^30, does not compile:
+    ///
+    /// ```compile_fail,E0080
+    /// # use tripoint_core::{ClientArena, ClientArenaOptions};
+    /// # use tripoint_packets::{PacketPool, PacketPoolOptions};
+    /// # let mut memory = Box::new_uninit_slice(256 << 10);
+    /// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    /// let pool = PacketPool::<_, 1500>::create(&arena, PacketPoolOptions::default());
+    /// ```
+    ///
+    /// # Errors
+    /// - [`Error::Parameter`] for no units, caches that keep none, more headroom than a unit, or more than
+    ///   `isize::MAX` bytes in all
+    /// - those of [`Arena::register`] and [`Arena::alloc_tracts`]
+    pub fn create(arena: A, options: PacketPoolOptions) -> Result<Self> {
+        let plan = Plan::of::<SIZE>(&options)?;
+        let header = PoolHeader::create(arena, Self::CLASS)?;
+        let units = take(&header, plan.region, PacketRegion::<SIZE>::ALIGN)?;
+        let tables = take(&header, plan.tables, TABLE_ALIGN)?;
+        // SAFETY: just taken from the arena, so that nothing else uses it.
+        unsafe { units.base().write_bytes(0, units.size()) };
+        // SAFETY: just taken from the arena with this alignment. It is the pool's until its header is dropped, and the tables
+        // go before.
+        let tables = unsafe { Tables::make(tables, &options) };
+        aver!(tables.is_some(), "{plan:?} has no room for the tables of {options:?}");
+        let Tables { depot, holders, slots } = tables.ok_or(Error::Limit)?;
+        let region = PacketRegion::new(units.base(), options.count, options.headroom);
+        let shared =
+            Shared { region, depot, holders, slots, trips: AtomicUsize::new(0), rings: AtomicU32::new(0) };
+        Ok(Self { shared, options, header })
+    }
+
+    /// The memory of all units: what to tell a device.
+    pub const fn region(&self) -> PacketRegion<SIZE> {
+        self.shared.region
+    }
+
+    /// The options that it was created with.
+    pub const fn options(&self) -> PacketPoolOptions {
+        self.options
+    }
+
+    /// A cache, for one thread.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if as many caches exist as the options say.
+    pub fn cache(&self) -> Result<PacketCache<'_, SIZE>> {
+        let claim = self.shared.slots.iter().find_map(Slot::claim);
+        let claim = claim.ok_or(Error::Parameter("all caches of the pool of packets are in use"))?;
+        Ok(PacketCache::new(&self.shared, claim))
+    }
+
+    /// A ring, for one way to a device and back.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] if 2^32 - 1 were made before: rings are numbered, and no number is used again.
+    pub fn ring(&self) -> Result<PacketRing<'_, SIZE>> {
+        let number = self.shared.number_ring();
+        let number = number.ok_or(Error::Parameter("the pool of packets has no number left for a ring"))?;
+        Ok(PacketRing::new(&self.shared, number))
+    }
+
+    /// Takes a packet without data, under the pool's lock; `None` if the pool has no free unit. Caches are faster, and may
+    /// have units when the pool has none ([`PacketPool::trip_caches`]).
+    pub fn take(&self) -> Option<PacketBox<'_, SIZE>> {
+        let mut number = [0];
+        if self.shared.depot.lock().take(&mut number) == 0 {
+            return None;
+        }
+        // SAFETY: just taken out of the depot; the headroom is at most `SIZE` (`Plan::of`).
+        Some(unsafe { PacketBox::new(&self.shared, number[0], self.options.headroom, 0) })
+    }
+
+    /// A burst without units: for a cache to fill, or to collect packets in.
+    pub const fn burst<const N: usize>(&self) -> PacketBurst<'_, SIZE, N> {
+        PacketBurst::new(&self.shared)
+    }
+
+    /// Requests that every cache give all its units back to the pool, which each does at its next call. Wait-free, from any thread,
+    /// signal handler or interrupt handler.
+    pub fn trip_caches(&self) {
+        self.shared.trips.fetch_add(1, Ordering::Release);
+    }
+
+    /// Where the units are. Looks at every unit.
+    pub fn counts(&self) -> PacketCounts {
+        let (depot, taken, given) = {
+            let depot = self.shared.depot.lock();
+            (depot.free(), depot.taken(), depot.given())
+        };
+        let (caches, rings) = (self.shared.cached(), self.shared.holders.count());
+        PacketCounts { units: self.options.count as usize, depot, caches, rings, taken, given }
+    }
+
+    /// The sizes of the pool in bytes. Units in caches do not count as free, as for every class.
+    pub fn sizes(&self) -> PoolSizes {
+        let free = self.shared.depot.lock().free() * SIZE;
+        PoolSizes::of(&self.header, free, free.min(SIZE))
+    }
+}
+
+/// Takes memory for good.
+fn take<A: Arena>(header: &PoolHeader<A>, size: usize, align: usize) -> Result<Block> {
+    let padding = align.saturating_sub(header.arena().grain());
+    let needed = size.checked_add(padding).ok_or(Error::Limit)?;
+    let extent = header.extend(needed)?;
+    let before = extent.base().align_offset(align);
+    let block = extent.split_at(before).and_then(|(_, rest)| rest.split_at(size));
+    aver!(block.is_some(), "{extent:?} has no room for {size} bytes aligned to {align}");
+    block.map(|(block, _)| block).ok_or(Error::Limit)
+}
+
+impl<A: Arena, const SIZE: usize> Check for PacketPool<A, SIZE> {
+    fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
+        self.header.check(level)?;
+        if level >= CheckLevel::Shallow {
+            let depot = self.shared.depot.lock();
+            depot.check(level >= CheckLevel::Deep)?;
+            if level >= CheckLevel::Deep {
+                let are_home = depot.numbers().iter().all(|&number| self.shared.holders.is_at_home(number));
+                ensure(Self::CLASS, are_home, "free units are with no ring")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<A: Arena, const SIZE: usize> Describe for PacketPool<A, SIZE> {
+    fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
+        self.header.describe(out, depth)?;
+        let counts = self.counts();
+        line(out, depth + 1, "units", format_args!("{} of {SIZE} bytes", counts.units))?;
+        line(out, depth + 1, "headroom", format_args!("{} bytes", self.options.headroom))?;
+        line(
+            out,
+            depth + 1,
+            "free",
+            format_args!("{} units, and {} in caches", counts.depot, counts.caches),
+        )?;
+        line(out, depth + 1, "out", format_args!("{} with rings, {} boxed", counts.rings, counts.boxed()))
+    }
+}

@@ -1,0 +1,245 @@
+//! The way of units to a device and back (design/packets.md `.ring`).
+
+use core::fmt;
+use core::mem;
+use core::ptr;
+
+use crate::holders::RingId;
+use crate::shared::Shared;
+use crate::{PacketBox, PacketCache, PacketError};
+
+/// How many units `reclaim` gives back under one lock.
+const BATCH: usize = 64;
+
+/// What to write into a device's ring: which memory the device may use from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// The number of the unit.
+    pub number: u32,
+    /// The first byte that the device may use, from the beginning of the region. It lies in the unit, also if the device may
+    /// use no byte of it.
+    pub offset: u64,
+    /// How many bytes the device may use: the data of a packet, or the room of an empty unit.
+    pub length: u32,
+}
+
+/// What a ring has counted, in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketRingCounts {
+    /// Empty units that were submitted, from a cache.
+    pub filled: u64,
+    /// Packets that were submitted.
+    pub submitted: u64,
+    /// Units that the device completed.
+    pub completed: u64,
+    /// Units that were taken back without completion.
+    pub reclaimed: u64,
+    /// Completions that were refused, because they named memory that was not with the ring.
+    pub refused: u64,
+}
+
+impl PacketRingCounts {
+    /// How many units are with the ring.
+    #[must_use]
+    pub const fn outstanding(&self) -> u64 {
+        self.filled + self.submitted - self.completed - self.reclaimed
+    }
+}
+
+/// A way of units to a device and back: for AF_XDP a fill ring and its receive ring, or a transmit ring and its
+/// completion ring; a group of provided buffers of io_uring; a ring of DMA descriptors.
+///
+/// A unit that is submitted is with this ring, and nothing in the program can reach its memory, until the device completes it.
+/// Completion is checked: a unit that was never submitted to this ring, or was completed before, is refused and counted.
+///
+/// It does not write to the device's ring itself. It returns what to write there, and takes what was read.
+/// Reserve places in the device's ring first: what was submitted can be taken back only by completion, or by
+/// [`PacketRing::reclaim`].
+///
+/// A ring that is dropped leaves the units that are with it to the device, which may still write to them. They are lost
+/// until the pool is dropped.
+///
+/// ```
+/// # use tripoint_core::{ClientArena, ClientArenaOptions};
+/// # let mut memory = Box::new_uninit_slice(256 << 10);
+/// # let arena = ClientArena::create(&mut memory, ClientArenaOptions::default())?;
+/// use tripoint_packets::{PacketPool, PacketPoolOptions};
+///
+/// let pool = PacketPool::<_, 2048>::create(&arena, PacketPoolOptions { count: 64, ..Default::default() })?;
+/// let (mut cache, mut receive) = (pool.cache()?, pool.ring()?);
+/// let mut fill_ring = Vec::new(); // the device's
+/// assert_eq!(receive.fill(&mut cache, 32, |unit| fill_ring.push(unit.offset)), 32);
+///
+/// // The device writes 60 bytes into the first of them, and says so in its receive ring.
+/// let packet = receive.complete(fill_ring[0], 60).expect("a unit that is with the ring");
+/// assert_eq!(packet.len(), 60);
+/// assert!(receive.complete(fill_ring[0], 60).is_err(), "it is with the program now");
+/// cache.give(packet);
+/// assert_eq!((receive.counts().outstanding(), receive.counts().refused), (31, 1));
+/// # Ok::<(), tripoint_core::Error>(())
+/// ```
+#[must_use = "units that are with a ring come back only through it"]
+pub struct PacketRing<'p, const SIZE: usize> {
+    pool: &'p Shared<SIZE>,
+    id: RingId,
+    counts: PacketRingCounts,
+}
+
+impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
+    pub(crate) fn new(pool: &'p Shared<SIZE>, id: RingId) -> Self {
+        Self { pool, id, counts: PacketRingCounts::default() }
+    }
+
+    /// What the ring has counted.
+    #[must_use]
+    pub const fn counts(&self) -> PacketRingCounts {
+        self.counts
+    }
+
+    /// Submits up to `count` empty units of the cache, and calls `write` for each. Returns how many: fewer if neither
+    /// the cache nor the pool has more; none if the cache is of another pool.
+    ///
+    /// The device may use a unit from after the headroom to its end. If `write` unwinds, its unit is with the ring.
+    pub fn fill(
+        &mut self,
+        cache: &mut PacketCache<'p, SIZE>,
+        count: usize,
+        mut write: impl FnMut(Submission),
+    ) -> usize {
+        if !ptr::eq(cache.pool(), self.pool) {
+            return 0;
+        }
+        let headroom = self.pool.region.headroom();
+        for filled in 0..count {
+            let Some(number) = cache.pop() else { return filled };
+            self.pool.holders.submit(number, self.id);
+            self.counts.filled += 1;
+            // `SIZE` is a `u32`, and the headroom at most that.
+            write(Self::submission(number, headroom, SIZE as u32 - headroom));
+        }
+        count
+    }
+
+    /// Submits a packet: the device may use its data.
+    ///
+    /// # Errors
+    /// The packet, if it is of another pool.
+    #[inline]
+    pub fn submit(&mut self, packet: PacketBox<'p, SIZE>) -> Result<Submission, PacketBox<'p, SIZE>> {
+        if !ptr::eq(packet.pool(), self.pool) {
+            return Err(packet);
+        }
+        // Both are at most `SIZE`, so `u32`s.
+        let (start, length) = (packet.headroom() as u32, packet.len() as u32);
+        let number = packet.into_number();
+        self.pool.holders.submit(number, self.id);
+        self.counts.submitted += 1;
+        Ok(Self::submission(number, start, length))
+    }
+
+    /// Takes back the unit in which the device says that there are `length` bytes of data from `offset` on, counted from the
+    /// beginning of the region.
+    ///
+    /// # Errors
+    /// [`PacketError::Outside`], [`PacketError::Overrun`], [`PacketError::NotSubmitted`]; each is counted. A unit that
+    /// is with the ring stays there.
+    #[inline]
+    pub fn complete(&mut self, offset: u64, length: u32) -> Result<PacketBox<'p, SIZE>, PacketError> {
+        let (number, start) = self.take_back(offset, length)?;
+        // SAFETY: the unit was with this ring, so nothing else in the program uses it, and the device has completed it
+        // (`PacketRegion`); the data lie in the unit (`locate`).
+        Ok(unsafe { PacketBox::new(self.pool, number, start, length) })
+    }
+
+    /// Takes back a unit by its number, with `length` bytes of data from its byte `start` on.
+    ///
+    /// # Errors
+    /// As [`PacketRing::complete`].
+    #[inline]
+    pub fn complete_number(
+        &mut self,
+        number: u32,
+        start: u32,
+        length: u32,
+    ) -> Result<PacketBox<'p, SIZE>, PacketError> {
+        let offset = (number as u64 * SIZE as u64).saturating_add(start as u64);
+        if start as usize >= SIZE {
+            return Err(self.refuse(PacketError::Overrun { offset, length, room: 0 }));
+        }
+        self.complete(offset, length)
+    }
+
+    /// Takes back the unit in which the byte at `offset` lies, and gives it to the cache: for packets that the device
+    /// has sent. If the cache is of another pool, the unit goes to its own pool.
+    ///
+    /// # Errors
+    /// As [`PacketRing::complete`].
+    #[inline]
+    pub fn complete_into(
+        &mut self,
+        cache: &mut PacketCache<'p, SIZE>,
+        offset: u64,
+    ) -> Result<(), PacketError> {
+        cache.give(self.complete(offset, 0)?);
+        Ok(())
+    }
+
+    /// Takes back every unit that is with the ring, and gives it to the pool; returns how many. Only after the device
+    /// has stopped: it must not write to them any more. Looks at every unit of the pool.
+    pub fn reclaim(&mut self) -> usize {
+        let mut batch = [0; BATCH];
+        let (mut count, mut reclaimed) = (0, 0);
+        for number in 0..self.pool.region.count() {
+            if !self.pool.holders.complete(number, self.id) {
+                continue;
+            }
+            batch[count] = number;
+            count += 1;
+            if count == BATCH {
+                // SAFETY: these units were with the ring, whose device has stopped, and are not any more.
+                unsafe { self.pool.give_back(&batch) };
+                reclaimed += mem::take(&mut count);
+            }
+        }
+        // SAFETY: these units, too, were with the ring, whose device has stopped, and are not any more.
+        unsafe { self.pool.give_back(&batch[..count]) };
+        reclaimed += count;
+        self.counts.reclaimed += reclaimed as u64;
+        reclaimed
+    }
+
+    /// The number of the unit and where in it the data begin, if the unit was with the ring: it is not any more.
+    #[inline(always)]
+    fn take_back(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
+        let (number, start) = match self.pool.region.locate(offset, length) {
+            Ok(place) => place,
+            Err(error) => return Err(self.refuse(error)),
+        };
+        if !self.pool.holders.complete(number, self.id) {
+            return Err(self.refuse(PacketError::NotSubmitted { number }));
+        }
+        self.counts.completed += 1;
+        Ok((number, start))
+    }
+
+    #[cold]
+    const fn refuse(&mut self, error: PacketError) -> PacketError {
+        self.counts.refused += 1;
+        error
+    }
+
+    /// What to tell the device. A packet without data may begin at the end of its unit, where the next unit lies: then the
+    /// offset is that of its unit's last byte, so that completion finds the unit that was submitted.
+    #[inline(always)]
+    const fn submission(number: u32, start: u32, length: u32) -> Submission {
+        let last = SIZE as u32 - 1;
+        let start = if start < last { start } else { last };
+        Submission { number, offset: number as u64 * SIZE as u64 + start as u64, length }
+    }
+}
+
+impl<const SIZE: usize> fmt::Debug for PacketRing<'_, SIZE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketRing").field("id", &self.id.0).field("counts", &self.counts).finish()
+    }
+}
