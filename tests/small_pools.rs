@@ -95,6 +95,29 @@ fn a_pool_with_a_point_is_not_small() {
     assert_eq!(pools[2].sizes().total, begun, "a frozen arena is not asked");
 }
 
+/// A point takes the few units that its pool has if the arena has no grain for it, and is refused only then.
+#[test]
+#[cfg_attr(feature = "hardening", ignore = "hardened pools take no parts")]
+fn a_point_in_a_full_arena_takes_what_its_pool_has() {
+    let options = ArenaVmOptions { reserve: 64 << 20, commit_limit: 2 * GRAIN, ..Default::default() };
+    let arena = ArenaVm::create(options).unwrap();
+    let layout = Layout::new::<[u64; 4]>();
+    let pool = pool(&arena, 32, 8, GRAIN);
+    let objects = [(); 8].map(|()| pool.alloc(layout).unwrap());
+    let others = Mfs::create(&arena, UnitLayout::new(layout).unwrap(), MfsOptions::default()).unwrap();
+    while others.alloc(layout).is_ok() {}
+    let total = pool.sizes().total;
+    // Freed units are listed, and are not the unused run that a pool takes first.
+    // SAFETY: allocated above, freed once.
+    objects.map(|object| unsafe { pool.free(object, layout) });
+    let mut point = AllocationPoint::create(&pool).unwrap();
+    let boxes: Vec<_> = core::iter::from_fn(|| point.boxed([0_u64; 4]).ok()).collect();
+    assert_eq!((boxes.len(), pool.sizes().total), (8, total));
+    assert!(matches!(point.boxed([0_u64; 4]), Err(tripoint::Error::Memory | tripoint::Error::CommitLimit)));
+    drop(boxes);
+    assert_eq!(pool.check(CheckLevel::Deep), Ok(()));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Alloc { pool: usize },
