@@ -3,7 +3,7 @@
 //! | you write | implement | with |
 //! |---|---|---|
 //! | a pool class that frees single objects | [`ManualClass`], which makes it a [`PoolClass`](crate::PoolClass) and a [`ManualPool`](crate::ManualPool) | [`PoolHeader`], [`Block`], [`Land`], [`Lock`]; [`Null`] is the template |
-//! | any other pool class | [`PoolClass`](crate::PoolClass) | [`Fill`], [`BufferClass`] as well |
+//! | any other pool class | [`PoolClass`](crate::PoolClass), [`KeepsInBuffer`], [`GivesWay`] | [`Fill`], [`OwnBuffer`]; [`BufferClass`] as well |
 //! | a pool class with frames | [`FramePool`] as well | [`SegmentBuffer`], as [`Snc`](crate::Snc) does |
 //! | an arena | [`Arena`](crate::Arena) | [`Block`], [`PoolId`] |
 //! | an arena's operating system | `Platform`, for an [`ArenaVm`](crate::ArenaVm) | |
@@ -28,9 +28,10 @@ pub use tripoint_arena_vm::{Native, PageSizes, Platform, PlatformError, Portable
 #[doc(inline)]
 pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Busy,
-    Counter, Fill, FramePool, INLINE_SIZE_MAX, Lock, LockKind, Magazine, ManualClass, OwnedLock, PART_ALIGN,
-    PART_SIZE_MAX, Parking, PoolHeader, PoolId, PoolLock, RankBuffer, RankSet, Segment, SegmentBuffer,
-    SingleCore, Spinning, SymmetricFence, WriteWatch, Written, ensure, line,
+    Counter, Fill, FramePool, GivesWay, INLINE_SIZE_MAX, KeepsInBuffer, Lock, LockKind, Magazine,
+    ManualClass, OwnBuffer, OwnedLock, PART_ALIGN, PART_SIZE_MAX, Parking, PoolHeader, PoolId, PoolLock,
+    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written,
+    ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{

@@ -57,8 +57,7 @@ impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
         if !P::KEEPS_FREED || self.slow().is_due() {
             return None;
         }
-        // SAFETY: the buffer is of this pool, and its owner is mutably borrowed here.
-        unsafe { self.pool().alloc_in_buffer(self.buffer().class(), layout) }
+        P::alloc_in_buffer(self.own(), layout)
     }
 
     /// Frees the memory of an object, and keeps it as [`AllocationPoint::free_box`] does. The object is not dropped.
@@ -67,9 +66,7 @@ impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
     /// - Those of [`Store::free`](tripoint_core::Store::free) of the pool.
     #[inline]
     pub unsafe fn free(&mut self, object: NonNull<u8>, layout: Layout) {
-        let (pool, buffer) = (self.pool(), self.buffer());
-        // SAFETY: the caller gives up an object of the pool, of this layout, once. The buffer is of this pool, and its owner
-        // is mutably borrowed here.
-        unsafe { pool.free_in_buffer(buffer.class(), object, layout) };
+        // SAFETY: the caller gives up an object of the pool, of this layout, once.
+        unsafe { P::free_in_buffer(self.own(), object, layout) };
     }
 }

@@ -9,7 +9,8 @@ use core::ptr::NonNull;
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{
-    BufferClass as _, BufferKind, Check, CheckError, CheckLevel, Control, Describe, PoolClass, Result,
+    BufferClass as _, BufferKind, Check, CheckError, CheckLevel, Control, Describe, KeepsInBuffer, OwnBuffer,
+    PoolClass, Result,
 };
 
 use crate::protocol::trip::Tripper;
@@ -50,7 +51,7 @@ pub struct AllocationPoint<'pool, P: PoolClass, C: Control = ()> {
     owns: PhantomData<(&'pool P, C)>,
 }
 
-type PointDescriptor<'pool, P, C> = Descriptor<<P as PoolClass>::Buffer, SlowPath<'pool, P, C>>;
+type PointDescriptor<'pool, P, C> = Descriptor<<P as KeepsInBuffer>::Buffer, SlowPath<'pool, P, C>>;
 
 // SAFETY: the descriptor stays in place while the pool is borrowed; its shared
 // part is for all threads, and its slow part goes with the allocation point, which
@@ -182,6 +183,14 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     #[must_use]
     pub fn room(&self) -> usize {
         self.buffer().room() + self.buffer().class().waiting()
+    }
+
+    /// The buffer, as its owner passes it to the pool.
+    #[inline(always)]
+    pub(crate) fn own(&mut self) -> OwnBuffer<'_, P, P::Buffer> {
+        // SAFETY: the pool made what it keeps when the descriptor was claimed. The allocation point is the buffer's owner,
+        // and mutably borrowed as long as this is used.
+        unsafe { OwnBuffer::new(self.pool(), self.buffer().class()) }
     }
 
     /// The part that only slow paths touch.

@@ -16,7 +16,8 @@ use tripoint_ap::{AllocationPoint, BufferMode, FrameBox};
 use tripoint_core::internal::registry_of;
 use tripoint_core::{
     Addr, Arena, BasicBuffer, Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, Control,
-    Describe, Error, Event, Fill, FramePool, PoolClass, PoolHeader, PoolSizes, Result, Stop, SymmetricFence,
+    Describe, Error, Event, Fill, FramePool, GivesWay, KeepsInBuffer, OwnBuffer, PoolClass, PoolHeader,
+    PoolSizes, Result, Stop, SymmetricFence,
 };
 
 const ALIGN: usize = 16;
@@ -41,6 +42,21 @@ impl<'a> OneStack<'a> {
     }
 }
 
+impl KeepsInBuffer for OneStack<'_> {
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, BasicBuffer>) -> bool {
+        own.pool().blocks.lock().unwrap().clear();
+        true
+    }
+}
+
+impl GivesWay for OneStack<'_> {}
+
 // SAFETY: fills are fresh tracts cut to whole `ALIGN`s, each given out once; grains
 // are aligned to 4096, and no more is served.
 unsafe impl<'a> PoolClass for OneStack<'a> {
@@ -48,11 +64,6 @@ unsafe impl<'a> PoolClass for OneStack<'a> {
     const FLIPPABLE: bool = false;
     type Arena = &'a ClientArena<'a>;
     type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<Self::Arena> {
         &self.header
@@ -78,11 +89,6 @@ unsafe impl<'a> PoolClass for OneStack<'a> {
         Ok(block.into())
     }
 
-    unsafe fn finish_buffer(&self, _buffer: &BasicBuffer) -> bool {
-        self.blocks.lock().unwrap().clear();
-        true
-    }
-
     unsafe fn empty(&self, _unused: Block) {}
 
     fn walk_free(&self, _visit: &mut dyn FnMut(Block)) {}
@@ -95,12 +101,12 @@ unsafe impl<'a> PoolClass for OneStack<'a> {
 
 // SAFETY: never flippable, no manual class; the vector is the stack.
 unsafe impl FramePool for OneStack<'_> {
-    unsafe fn top(&self, _buffer: &BasicBuffer) -> Option<NonNull<u8>> {
-        self.blocks.lock().unwrap().last().map(|block| block.base())
+    fn top(own: OwnBuffer<'_, Self, BasicBuffer>) -> Option<NonNull<u8>> {
+        own.pool().blocks.lock().unwrap().last().map(|block| block.base())
     }
 
-    unsafe fn pop_to(&self, _buffer: &BasicBuffer, base: Option<NonNull<u8>>) -> Option<Block> {
-        let mut blocks = self.blocks.lock().unwrap();
+    unsafe fn pop_to(own: OwnBuffer<'_, Self, BasicBuffer>, base: Option<NonNull<u8>>) -> Option<Block> {
+        let mut blocks = own.pool().blocks.lock().unwrap();
         let at = blocks.iter().position(|block| Some(block.base()) == base);
         assert_eq!(at.is_some(), base.is_some(), "a frame's block is in the stack");
         blocks.truncate(at.unwrap_or(0) + 1);

@@ -5,7 +5,10 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use tripoint::author::{BarrierPair, Block, Fill, Lock, PoolHeader, RankSet, SegmentBuffer, SymmetricFence};
+use tripoint::author::{
+    BarrierPair, Block, Fill, GivesWay, KeepsInBuffer, Lock, PoolHeader, RankSet, SegmentBuffer,
+    SymmetricFence,
+};
 use tripoint::{Arena, Check, CheckError, CheckLevel, Describe, Error, PoolClass, PoolSizes, Result};
 
 const MIN_ALIGN: usize = 8;
@@ -44,6 +47,16 @@ impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> Region<A, B, FLIPPABLE> {
     }
 }
 
+impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> KeepsInBuffer for Region<A, B, FLIPPABLE> {
+    type Buffer = SegmentBuffer;
+
+    fn new_buffer(&self) -> SegmentBuffer {
+        SegmentBuffer::new(if FLIPPABLE { RankSet::EXACT } else { RankSet::empty() })
+    }
+}
+
+impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> GivesWay for Region<A, B, FLIPPABLE> {}
+
 // SAFETY: a fill is all memory that is not in use, and it counts as used until it
 // is returned or the region is reset; it begins and ends at multiples of the
 // alignment, which is a constant, as the rounding is.
@@ -53,11 +66,6 @@ unsafe impl<A: Arena, B: BarrierPair, const FLIPPABLE: bool> PoolClass for Regio
 
     type Arena = A;
     type Barrier = B;
-    type Buffer = SegmentBuffer;
-
-    fn new_buffer(&self) -> SegmentBuffer {
-        SegmentBuffer::new(if FLIPPABLE { RankSet::EXACT } else { RankSet::empty() })
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.header

@@ -26,6 +26,8 @@
 //!
 //! - traits: [`ManualClass`] for most classes; [`PoolClass`], [`FramePool`] and [`BufferClass`] for
 //!   the others; [`Store`] for what allocates and frees single objects
+//! - what a class keeps in its buffers: [`KeepsInBuffer`], with [`OwnBuffer`] for their owners; [`GivesWay`] for classes
+//!   with a collector
 //! - parts: [`PoolHeader`], [`Fill`], [`Block`], [`LockKind`], [`Lock`], [`ensure`], [`line()`]
 //! - buffers: [`BasicBuffer`], [`SegmentBuffer`], [`RankBuffer`], [`Segment`], [`RankSet`]
 //! - barriers: [`BarrierPair`], [`SymmetricFence`], [`SingleCore`]
@@ -79,9 +81,12 @@ pub use meeting::control_pair::ControlPair;
 pub use meeting::exhausted::Exhausted;
 pub use meeting::fill::Fill;
 pub use meeting::frame_pool::FramePool;
+pub use meeting::gives_way::GivesWay;
+pub use meeting::keeps_in_buffer::KeepsInBuffer;
 pub use meeting::magazine::Magazine;
 pub use meeting::manual_class::ManualClass;
 pub use meeting::manual_pool::ManualPool;
+pub use meeting::own_buffer::OwnBuffer;
 pub use meeting::parking::{Parking, Spinning};
 pub use meeting::pool::{PoolClass, PoolSizes};
 pub use meeting::pool_header::PoolHeader;

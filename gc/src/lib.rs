@@ -262,7 +262,7 @@
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says
-//! [`PoolClass::GIVES_WAY`](tripoint_core::PoolClass::GIVES_WAY), has a [`MutatorBuffer`] as its buffer class, asks
+//! [`GivesWay::GIVES_WAY`](tripoint_core::GivesWay::GIVES_WAY), has a [`MutatorBuffer`] as its buffer class, asks
 //! [`Heap::wants_stop`], and answers by [`Heap::give_way`]. The thread that stops the heap has to trip the points of
 //! each such pool ([`Heap::stop_with`], [`PoolHeader::trip_points`](tripoint_core::PoolHeader::trip_points)); the heap
 //! trips those of automatic pools.

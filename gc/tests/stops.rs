@@ -14,7 +14,8 @@ use common::{Arena, Raise, TestHeap, Yield};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{
     Block, BufferKind, Check, CheckError, CheckLevel, ClientArena, ClientArenaOptions, Describe, Error, Fill,
-    Parking, PoolClass, PoolHeader, PoolSizes, RankSet, Result, SymmetricFence,
+    GivesWay, KeepsInBuffer, OwnBuffer, Parking, PoolClass, PoolHeader, PoolSizes, RankSet, Result,
+    SymmetricFence,
 };
 use tripoint_gc::{Heap, HeapOptions, Mutator, MutatorBuffer, Postponed};
 use tripoint_oracle::Party;
@@ -26,19 +27,43 @@ struct Giving<'m> {
     header: PoolHeader<Arena<'m>>,
 }
 
-// SAFETY: fills are tracts, which the arena hands out once, and which are returned when the header is
-// dropped; grains and sizes are multiples of 16, and so is every layout's size as it is rounded here.
-unsafe impl<'m> PoolClass for Giving<'m> {
-    const CLASS: &'static str = "Giving";
-    const FLIPPABLE: bool = false;
-    const GIVES_WAY: bool = true;
-    type Arena = Arena<'m>;
-    type Barrier = SymmetricFence;
+impl KeepsInBuffer for Giving<'_> {
     type Buffer = MutatorBuffer;
 
     fn new_buffer(&self) -> MutatorBuffer {
         MutatorBuffer::new(RankSet::empty())
     }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, MutatorBuffer>, _layout: Layout) -> Result<Option<Fill>> {
+        if own.pool().heap.attends(own.kept()) {
+            Ok(None)
+        } else {
+            Err(Error::Parameter("the allocation point belongs to no mutator of the heap"))
+        }
+    }
+}
+
+impl GivesWay for Giving<'_> {
+    const GIVES_WAY: bool = true;
+
+    fn wants_stop(&self) -> bool {
+        self.heap.wants_stop()
+    }
+
+    unsafe fn give_way(own: OwnBuffer<'_, Self, MutatorBuffer>) {
+        // SAFETY: the pool has borrowed the heap since it was created; `own` is the owner's of the
+        // buffer, which is reset.
+        unsafe { own.pool().heap.give_way(own.kept()) };
+    }
+}
+
+// SAFETY: fills are tracts, which the arena hands out once, and which are returned when the header is
+// dropped; grains and sizes are multiples of 16, and so is every layout's size as it is rounded here.
+unsafe impl<'m> PoolClass for Giving<'m> {
+    const CLASS: &'static str = "Giving";
+    const FLIPPABLE: bool = false;
+    type Arena = Arena<'m>;
+    type Barrier = SymmetricFence;
 
     fn header(&self) -> &PoolHeader<Arena<'m>> {
         &self.header
@@ -60,24 +85,7 @@ unsafe impl<'m> PoolClass for Giving<'m> {
         self.header.extend(layout.size()).map(Fill::from)
     }
 
-    unsafe fn fill_buffer(&self, buffer: &MutatorBuffer, layout: Layout) -> Result<Fill> {
-        if !self.heap.attends(buffer) {
-            return Err(Error::Parameter("the allocation point belongs to no mutator of the heap"));
-        }
-        self.fill(layout)
-    }
-
     unsafe fn empty(&self, _unused: Block) {}
-
-    fn wants_stop(&self) -> bool {
-        self.heap.wants_stop()
-    }
-
-    unsafe fn give_way(&self, buffer: &MutatorBuffer) {
-        // SAFETY: the pool has borrowed the heap since it was created; the caller is the owner of the
-        // buffer, which is reset.
-        unsafe { self.heap.give_way(buffer) };
-    }
 
     fn walk_free(&self, _visit: &mut dyn FnMut(Block)) {}
 

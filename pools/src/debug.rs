@@ -9,8 +9,9 @@ use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, BufferClass, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, ensure, line,
+    Addr, Arena, Block, BufferClass, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay,
+    KeepsInBuffer, Lock, ManualPool, OwnBuffer, PoolClass, PoolHeader, PoolSizes, Result, Store, ensure,
+    line,
 };
 
 mod fence;
@@ -164,6 +165,12 @@ impl<P: ManualPool> DebugPool<P> {
         }
     }
 
+    /// The buffer, as the pool under this one knows it.
+    fn inner(own: OwnBuffer<'_, Self, P::Buffer>) -> OwnBuffer<'_, P, P::Buffer> {
+        // SAFETY: what it keeps was made by the pool under this one, and `own` is the owner's.
+        unsafe { OwnBuffer::new(&own.pool().pool, own.kept()) }
+    }
+
     /// What an object of `layout` needs of the pool.
     #[inline]
     fn fenced(layout: Layout) -> Option<Layout> {
@@ -265,6 +272,43 @@ impl<P: ManualPool> DebugPool<P> {
     }
 }
 
+impl<P: ManualPool> KeepsInBuffer for DebugPool<P> {
+    const KEEPS_UNUSED: bool = P::KEEPS_UNUSED;
+
+    type Buffer = P::Buffer;
+
+    fn new_buffer(&self) -> P::Buffer {
+        self.pool.new_buffer()
+    }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, P::Buffer>, layout: Layout) -> Result<Option<Fill>> {
+        let fill = own.pool().fill_by(|pool| {
+            // SAFETY: the buffer is reset.
+            let Some(fill) = (unsafe { P::fill_buffer(Self::inner(own), layout) })? else {
+                return pool.fill(layout);
+            };
+            if own.kept().waiting() == 0 {
+                return Ok(fill);
+            }
+            // A buffer has one run here, which the ledger knows. All of it goes back, so that none is lost if that unwinds.
+            // SAFETY: the whole fill, in which nothing was allocated.
+            if let Some(unused) = unsafe { P::empty_buffer(Self::inner(own), fill.block) } {
+                // SAFETY: the whole fill, not returned so far.
+                unsafe { pool.empty(unused) };
+            }
+            pool.fill(layout)
+        });
+        fill.map(Some)
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, P::Buffer>) -> bool {
+        // SAFETY: if the class takes objects back, nothing uses them any more.
+        unsafe { P::finish_buffer(Self::inner(own)) }
+    }
+}
+
+impl<P: ManualPool> GivesWay for DebugPool<P> {}
+
 // SAFETY: blocks are those of the pool under this one, each as large and aligned as
 // that promises for the layout with a fence; until a block is given back there the
 // debug pool touches only its fence, which is behind what the client asked for.
@@ -272,15 +316,9 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
     const CLASS: &'static str = P::CLASS;
     const FLIPPABLE: bool = false;
     const SEAL_SIZE: usize = P::SEAL_SIZE;
-    const KEEPS_UNUSED: bool = P::KEEPS_UNUSED;
 
     type Arena = P::Arena;
     type Barrier = P::Barrier;
-    type Buffer = P::Buffer;
-
-    fn new_buffer(&self) -> P::Buffer {
-        self.pool.new_buffer()
-    }
 
     fn header(&self) -> &PoolHeader<P::Arena> {
         self.pool.header()
@@ -302,25 +340,6 @@ unsafe impl<P: ManualPool> PoolClass for DebugPool<P> {
 
     fn fill(&self, layout: Layout) -> Result<Fill> {
         self.fill_by(|pool| pool.fill(layout))
-    }
-
-    unsafe fn fill_buffer(&self, buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
-        self.fill_by(|pool| {
-            // SAFETY: the caller owns the buffer, which is of the pool under this one, too.
-            let fill = unsafe { pool.fill_buffer(buffer, layout) }?;
-            if buffer.waiting() == 0 {
-                return Ok(fill);
-            }
-            // A buffer has one run here, which the ledger knows. All of it goes back, so that none is lost if that unwinds.
-            // SAFETY: the whole fill, in which nothing was allocated; the caller owns the buffer.
-            unsafe { pool.empty_buffer(buffer, fill.block) };
-            pool.fill(layout)
-        })
-    }
-
-    unsafe fn finish_buffer(&self, buffer: &P::Buffer) -> bool {
-        // SAFETY: the caller was the owner of the buffer, which is of the pool under this one.
-        unsafe { self.pool.finish_buffer(buffer) }
     }
 
     unsafe fn empty(&self, unused: Block) {

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, FramePool, ManualClass,
-    PoolHeader, PoolSizes, Result, Store,
+    OwnBuffer, PoolHeader, PoolSizes, Result, Store,
 };
 
 const REFUSED: Error = Error::Parameter("the null class serves nothing");
@@ -78,11 +78,11 @@ unsafe impl<A: Arena> Store for Null<A> {
 // SAFETY: buffers never have a block, so the top of every stack is none, before and
 // after a pop.
 unsafe impl<A: Arena> FramePool for Null<A> {
-    unsafe fn top(&self, _buffer: &BasicBuffer) -> Option<NonNull<u8>> {
+    fn top(_own: OwnBuffer<'_, Self, BasicBuffer>) -> Option<NonNull<u8>> {
         None
     }
 
-    unsafe fn pop_to(&self, _buffer: &BasicBuffer, _base: Option<NonNull<u8>>) -> Option<Block> {
+    unsafe fn pop_to(_own: OwnBuffer<'_, Self, BasicBuffer>, _base: Option<NonNull<u8>>) -> Option<Block> {
         None
     }
 }

@@ -8,8 +8,9 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, LockKind, Owned,
-    PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared, SymmetricFence, aver, line,
+    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, GivesWay,
+    KeepsInBuffer, LockKind, OwnBuffer, Owned, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared,
+    SymmetricFence, aver, line,
 };
 
 use crate::granules::Granules;
@@ -131,10 +132,9 @@ impl<A: Arena, L: LockKind> Snc<A, L> {
     /// in the land, and ends the stack.
     ///
     /// # Safety
-    /// - The caller owns the buffer, and nothing uses the memory of the block.
-    unsafe fn take_back(land: &mut Land, buffer: &StackBuffer) -> bool {
-        // SAFETY: the caller owns the buffer.
-        let block = land.note(unsafe { buffer.pop() }).unwrap_or_default();
+    /// - Nothing uses the memory of the block.
+    unsafe fn take_back(land: &mut Land, own: OwnBuffer<'_, Self, StackBuffer>) -> bool {
+        let block = land.note(StackBuffer::pop(own)).unwrap_or_default();
         if let Some(block) = block {
             // SAFETY: nothing uses the memory of the block.
             unsafe { poison(block) };
@@ -147,6 +147,42 @@ impl<A: Arena, L: LockKind> Snc<A, L> {
 
 const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 
+impl<A: Arena, L: LockKind> KeepsInBuffer for Snc<A, L> {
+    const KEEPS_UNUSED: bool = true;
+
+    type Buffer = StackBuffer;
+
+    fn new_buffer(&self) -> StackBuffer {
+        StackBuffer::new(LinkKey::of(&self.granules.header))
+    }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, StackBuffer>, layout: Layout) -> Result<Option<Fill>> {
+        let size = own.pool().reserve_size(layout).ok_or(TOO_LARGE)?;
+        let padding = layout.align().saturating_sub(GRANULE);
+        let needed = size.checked_add(HEAD_SIZE).and_then(|sum| sum.checked_add(padding)).ok_or(TOO_LARGE)?;
+        let block = own.pool().take(needed)?;
+        // SAFETY: taken out of the land, in granules, and larger than a head.
+        let block = unsafe { StackBuffer::push(own, block) };
+        let base = block.range().base();
+        let object = base.align_up(Align::of_layout(layout));
+        aver!(
+            object.is_some_and(|object| object.get() - base.get() + size <= block.size()),
+            "{block:?} was taken for {size} bytes of {layout:?}"
+        );
+        let object = object.ok_or(Error::Limit)?;
+        Ok(Some(Fill { block, preallocated: object.get() - base.get(), segment: None }))
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, StackBuffer>) -> bool {
+        let Ok(mut land) = own.pool().granules.free.lock() else { return true };
+        // SAFETY: the caller says that nothing uses the objects.
+        while unsafe { Self::take_back(&mut land, own) } {}
+        true
+    }
+}
+
+impl<A: Arena, L: LockKind> GivesWay for Snc<A, L> {}
+
 // SAFETY: blocks are taken out of the land before they are handed out, and are returned to it
 // when they are popped, so no two overlap. The pool touches only their heads, which are not
 // handed out. Fills begin with what aligns the object, counted as allocated, and everything is in
@@ -154,15 +190,9 @@ const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
 unsafe impl<A: Arena, L: LockKind> PoolClass for Snc<A, L> {
     const CLASS: &'static str = "SNC";
     const FLIPPABLE: bool = false;
-    const KEEPS_UNUSED: bool = true;
 
     type Arena = A;
     type Barrier = SymmetricFence;
-    type Buffer = StackBuffer;
-
-    fn new_buffer(&self) -> StackBuffer {
-        StackBuffer::new(LinkKey::of(&self.granules.header))
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.granules.header
@@ -187,34 +217,9 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Snc<A, L> {
         Err(NO_BUFFER)
     }
 
-    unsafe fn fill_buffer(&self, buffer: &StackBuffer, layout: Layout) -> Result<Fill> {
-        let size = self.reserve_size(layout).ok_or(TOO_LARGE)?;
-        let padding = layout.align().saturating_sub(GRANULE);
-        let needed = size.checked_add(HEAD_SIZE).and_then(|sum| sum.checked_add(padding)).ok_or(TOO_LARGE)?;
-        let block = self.take(needed)?;
-        // SAFETY: taken out of the land, in granules, and larger than a head; the
-        // caller owns the buffer.
-        let block = unsafe { buffer.push(block) };
-        let base = block.range().base();
-        let object = base.align_up(Align::of_layout(layout));
-        aver!(
-            object.is_some_and(|object| object.get() - base.get() + size <= block.size()),
-            "{block:?} was taken for {size} bytes of {layout:?}"
-        );
-        let object = object.ok_or(Error::Limit)?;
-        Ok(Fill { block, preallocated: object.get() - base.get(), segment: None })
-    }
-
     /// Does nothing: what a buffer did not use stays with its block, which may be
     /// attached again, until that is popped.
     unsafe fn empty(&self, _unused: Block) {}
-
-    unsafe fn finish_buffer(&self, buffer: &StackBuffer) -> bool {
-        let Ok(mut land) = self.granules.free.lock() else { return true };
-        // SAFETY: the caller was the owner, and says that nothing uses the objects.
-        while unsafe { Self::take_back(&mut land, buffer) } {}
-        true
-    }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
         self.granules.walk_free(visit);
@@ -235,8 +240,8 @@ unsafe impl<A: Arena, L: LockKind> PoolClass for Snc<A, L> {
 unsafe impl<A: Arena, L: LockKind> FramePool for Snc<A, L> {
     const OBSERVES_POPS: bool = cfg!(feature = "poison");
 
-    unsafe fn top(&self, buffer: &StackBuffer) -> Option<NonNull<u8>> {
-        buffer.top_base()
+    fn top(own: OwnBuffer<'_, Self, StackBuffer>) -> Option<NonNull<u8>> {
+        own.kept().top_base()
     }
 
     unsafe fn pop_within(&self, popped: Block) {
@@ -244,16 +249,15 @@ unsafe impl<A: Arena, L: LockKind> FramePool for Snc<A, L> {
         unsafe { poison(popped) };
     }
 
-    unsafe fn pop_to(&self, buffer: &StackBuffer, base: Option<NonNull<u8>>) -> Option<Block> {
-        let mut land = self.granules.free.lock().ok()?;
+    unsafe fn pop_to(own: OwnBuffer<'_, Self, StackBuffer>, base: Option<NonNull<u8>>) -> Option<Block> {
+        let mut land = own.pool().granules.free.lock().ok()?;
         loop {
-            // SAFETY: the caller owns the buffer.
-            let (top, is_lowest) = land.note(unsafe { buffer.peek() }).ok()??;
+            let (top, is_lowest) = land.note(StackBuffer::peek(own)).ok()??;
             if is_lowest || Some(top.base()) == base {
                 return Some(top);
             }
-            // SAFETY: the caller owns the buffer and gives up what is above `base`.
-            unsafe { Self::take_back(&mut land, buffer) };
+            // SAFETY: the caller gives up what is above `base`.
+            unsafe { Self::take_back(&mut land, own) };
         }
     }
 }

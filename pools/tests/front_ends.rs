@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 
 use common::{GRAIN, SEAL, all_are, arena, classes, layout, memory};
 use proptest::prelude::*;
-use tripoint_core::{Block, CheckLevel, PoolClass, Store};
+use tripoint_core::{Block, CheckLevel, OwnBuffer, PoolClass, Store};
 use tripoint_oracle::{cases, effort};
 
 /// A piece of a fill that a front end uses, and the byte that fills it.
@@ -50,11 +50,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// Fills, keeps a front part of any size, and returns the rest. What was kept is not handed
 /// out again.
 fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
-    let buffer = pool.new_buffer();
+    let kept = pool.new_buffer();
+    // SAFETY: the pool made it, and this function is the owner.
+    let own = unsafe { OwnBuffer::new(pool, &kept) };
     let mut pieces: Vec<Piece> = Vec::new();
     for (step, pattern) in steps.iter().zip((1..=u8::MAX).cycle()) {
-        // SAFETY: the buffer is the pool's, and this function's alone.
-        let Ok(fill) = (unsafe { pool.fill_buffer(&buffer, layout(step.size, 1)) }) else { break };
+        // SAFETY: the buffer is never attached.
+        let filled = unsafe { P::fill_buffer(own, layout(step.size, 1)) };
+        let filled = filled.and_then(|fill| fill.map_or_else(|| pool.fill(layout(step.size, 1)), Ok));
+        let Ok(fill) = filled else { break };
         let (_, fresh) = fill.block.split_at(fill.preallocated).unwrap();
         let keep = (step.keep * pool.min_align()).min(fresh.size());
         let (kept, unused) = fresh.split_at(keep).unwrap();
@@ -71,7 +75,7 @@ fn keeps_what_it_uses<P: PoolClass>(pool: &P, steps: &[Step]) {
         assert!(apart, "memory in use is free");
     }
     // SAFETY: nothing uses the buffer's memory any more.
-    unsafe { pool.finish_buffer(&buffer) };
+    unsafe { P::finish_buffer(own) };
 }
 
 /// Makes a test of each class: the front end runs in a pool of it.

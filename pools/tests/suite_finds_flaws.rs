@@ -15,8 +15,8 @@ use common::test_arena::Refusal;
 use common::{TestArena, arena, classes, layout, memory};
 use suite::{exhaustion, layouts, lives, points, refusals};
 use tripoint_core::{
-    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Magazine, ManualPool,
-    PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence,
+    Arena, BasicBuffer, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay, KeepsInBuffer,
+    Magazine, ManualPool, PoolClass, PoolHeader, PoolSizes, Result, Store, SymmetricFence,
 };
 use tripoint_oracle::Operation;
 use tripoint_pools::Mvff;
@@ -74,6 +74,16 @@ impl<A: Arena> Flawed<A> {
     }
 }
 
+impl<A: Arena> KeepsInBuffer for Flawed<A> {
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+}
+
+impl<A: Arena> GivesWay for Flawed<A> {}
+
 // SAFETY: not upheld, on purpose; the tests touch only memory of the arena.
 unsafe impl<A: Arena> PoolClass for Flawed<A> {
     const CLASS: &'static str = "MVFF";
@@ -81,11 +91,6 @@ unsafe impl<A: Arena> PoolClass for Flawed<A> {
 
     type Arena = A;
     type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         self.pool.header()

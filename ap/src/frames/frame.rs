@@ -62,8 +62,7 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
         let base = if init.is_some() {
             NonNull::new(buffer.base.load(Ordering::Relaxed))
         } else {
-            // SAFETY: the buffer is of this pool, and its owner is here.
-            unsafe { self.pool().top(buffer.class()) }
+            P::top(self.own())
         };
         let allocated = self.slow().allocated();
         if self.slow().observes_frames() {
@@ -179,9 +178,8 @@ impl<P: FramePool, C: Control> SlowPath<'_, P, C> {
     #[inline(never)]
     unsafe fn pop_blocks(&mut self, frame: Frame) {
         let detached = self.detach();
-        // SAFETY: the buffer is of this pool and its owner is here. `base` was the top at the
-        // push, and later blocks hold only what was allocated since, which nothing uses.
-        let block = unsafe { self.pool.pop_to(self.buffer.class(), frame.base) };
+        // SAFETY: `base` was the top at the push, and later blocks hold only what was allocated since, which nothing uses.
+        let block = unsafe { P::pop_to(self.own(), frame.base) };
         let popped = self.count_popped(frame.allocated);
         self.report_detached(detached);
         self.report_popped(popped);

@@ -114,8 +114,9 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     fn refill(&mut self, layout: Layout) -> Result<()> {
         let kept = self.kept();
         self.empty();
-        // SAFETY: the buffer is of this pool, and its owner is here.
-        match unsafe { self.pool.fill_buffer(self.buffer.class(), layout) } {
+        // SAFETY: the buffer was just emptied, so it is reset.
+        let filled = unsafe { P::fill_buffer(self.own(), layout) };
+        match filled.and_then(|fill| fill.map_or_else(|| self.pool.fill(layout), Ok)) {
             Ok(fill) => self.attach(fill),
             Err(error) => {
                 if let Some(kept) = kept {

@@ -8,7 +8,8 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, BufferClass, Check, CheckLevel, Control, Error, Event, Fill, PoolClass, Result, aver,
+    Addr, Arena, Block, BufferClass, Check, CheckLevel, Control, Error, Event, Fill, OwnBuffer, PoolClass,
+    Result, aver,
 };
 
 use crate::protocol::buffer::{Buffer, CHECKS};
@@ -61,6 +62,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         unsafe { (*(*descriptor.as_ptr()).slow.get()).write(slow) };
     }
 
+    /// The buffer, as its owner passes it to the pool.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> OwnBuffer<'_, P, P::Buffer> {
+        // SAFETY: the pool made what it keeps when the descriptor was claimed. The slow path is reached only by the
+        // buffer's owner (`begin`), which it belongs to.
+        unsafe { OwnBuffer::new(self.pool, self.buffer.class()) }
+    }
+
     /// Checks the buffer cheaply, at each transition of a debug build.
     fn check_transition(&self) {
         if CHECKS {
@@ -77,17 +86,15 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
 
     /// Returns to the pool what was freed through this point.
     pub(crate) fn flush(&self) {
-        // SAFETY: the buffer is of this pool and its owner is here.
-        unsafe { self.pool.flush_buffer(self.buffer.class()) };
+        P::flush_buffer(self.own());
     }
 
     /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
     /// being dropped. Returns the bytes of objects that the pool took back.
     pub(crate) fn finish(&mut self) -> u64 {
-        // SAFETY: the buffer is of this pool and its owner is here. If a class takes
-        // objects back, their users borrow the allocation point (`Scope`), or promised
+        // SAFETY: if a class takes objects back, their users borrow the allocation point (`Scope`), or promised
         // to be done with them (`Reservation::commit` and similar functions).
-        let takes_objects = unsafe { self.pool.finish_buffer(self.buffer.class()) };
+        let takes_objects = unsafe { P::finish_buffer(self.own()) };
         if takes_objects { self.count_popped(0) } else { 0 }
     }
 
@@ -135,8 +142,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// counted or reported, because the fill was, with all its runs (design/ap.md `.run`).
     #[inline(always)]
     pub(crate) fn advance(&mut self, layout: Layout) -> Option<Block> {
-        // SAFETY: the buffer is of this pool, its owner is here, and it is attached, since part of its fill waits.
-        let run = unsafe { self.pool.next_run(self.buffer.class(), layout) }?;
+        let run = P::next_run(self.own(), layout)?;
         self.stops.move_to(Addr::of(self.owner.init()), Addr::of(run.base().as_ptr()));
         self.owner.advance(run.base().as_ptr(), run.limit().as_ptr());
         Some(run)
@@ -161,9 +167,12 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         // thread uses it now that the buffer is detached.
         let unused_end = unsafe { Block::new(init, room) };
         // SAFETY: this is the end of the fill or run that was attached, no part of which was returned before. Its
-        // size is a multiple of `min_align`, as sizes reserved are. No thread uses it. The caller
-        // is the buffer's owner.
-        unsafe { self.pool.empty_buffer(self.buffer.class(), unused_end) };
+        // size is a multiple of `min_align`, as sizes reserved are. No thread uses it.
+        if let Some(unused) = unsafe { P::empty_buffer(self.own(), unused_end) } {
+            // SAFETY: this is the end of that fill or run, not returned so far, in multiples of `min_align`. No thread
+            // uses it.
+            unsafe { self.pool.empty(unused) };
+        }
         Some(Detached { init: Addr::of(init.as_ptr()), unused })
     }
 
@@ -231,8 +240,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     pub(crate) fn give_way(&mut self) {
         if P::GIVES_WAY && self.pool.wants_stop() {
             self.empty();
-            // SAFETY: the buffer is of this pool and its owner is here.
-            unsafe { self.pool.give_way(self.buffer.class()) };
+            // SAFETY: the buffer was just emptied, so it is reset.
+            unsafe { P::give_way(self.own()) };
         }
     }
 

@@ -56,7 +56,7 @@ pub trait BufferClass: core::fmt::Debug + Send + Sync + 'static {
     unsafe fn finish(&self) {}
 
     /// The bytes of the buffer's last fill that wait in further runs
-    /// ([`PoolClass::next_run`](crate::PoolClass::next_run)). Most fills are one run: zero by default.
+    /// ([`KeepsInBuffer::next_run`](crate::KeepsInBuffer::next_run)). Most fills are one run: zero by default.
     #[inline(always)]
     fn waiting(&self) -> usize {
         0

@@ -3,6 +3,7 @@
 use core::ptr::NonNull;
 
 use crate::meeting::block::Block;
+use crate::meeting::own_buffer::OwnBuffer;
 use crate::meeting::pool::PoolClass;
 
 /// A pool in which each buffer is a stack: it keeps the blocks of its fills, in their order,
@@ -14,31 +15,27 @@ use crate::meeting::pool::PoolClass;
 /// - Objects live no longer than their frame. The objects of a
 ///   [`ManualPool`](crate::ManualPool) stay until they are freed, so a class that is both
 ///   allocates no memory at all.
-/// - A block that [`PoolClass::fill_buffer`] returned for a buffer becomes the top of
+/// - A block that a buffer is filled with becomes the top of
 ///   its stack. It stays there, whether it is attached or not, until
-///   [`FramePool::pop_to`] or [`PoolClass::finish_buffer`] takes it.
-/// - [`PoolClass::finish_buffer`] takes every block of the stack, and returns true.
+///   [`FramePool::pop_to`] or [`finish_buffer`](crate::KeepsInBuffer::finish_buffer) takes it.
+/// - [`finish_buffer`](crate::KeepsInBuffer::finish_buffer) takes every block of the stack, and returns true.
 pub unsafe trait FramePool: PoolClass {
     /// Whether [`FramePool::pop_within`] does anything. It is a constant, so that a class
     /// in which it does nothing pays nothing for a pop within a block.
     const OBSERVES_POPS: bool = false;
 
     /// The base of the block on top of the buffer's stack; `None` if the stack is empty.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    unsafe fn top(&self, buffer: &Self::Buffer) -> Option<NonNull<u8>>;
+    fn top(own: OwnBuffer<'_, Self, Self::Buffer>) -> Option<NonNull<u8>>;
 
     /// Takes back the blocks above the one that begins at `base` or, without a `base`, above the
     /// lowest. Returns the block that is the top now, as its fill returned it, or `None` if the
     /// stack is empty.
     ///
     /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
     /// - `base` came from [`FramePool::top`] of this buffer, and what was the top
     ///   then has not been popped since.
     /// - Nothing uses the memory of the blocks above it any more.
-    unsafe fn pop_to(&self, buffer: &Self::Buffer, base: Option<NonNull<u8>>) -> Option<Block>;
+    unsafe fn pop_to(own: OwnBuffer<'_, Self, Self::Buffer>, base: Option<NonNull<u8>>) -> Option<Block>;
 
     /// Observes that a part of the top block was popped, or was never used, and that the
     /// buffer goes on to allocate in it. This is for classes that poison freed memory; they

@@ -8,6 +8,8 @@ use crate::meeting::barrier::SymmetricFence;
 use crate::meeting::block::Block;
 use crate::meeting::buffer_class::BasicBuffer;
 use crate::meeting::fill::Fill;
+use crate::meeting::gives_way::GivesWay;
+use crate::meeting::keeps_in_buffer::KeepsInBuffer;
 use crate::meeting::manual_pool::ManualPool;
 use crate::meeting::pool::{PoolClass, PoolSizes};
 use crate::meeting::pool_header::PoolHeader;
@@ -112,6 +114,16 @@ pub unsafe trait ManualClass: Store + Check + Describe {
     fn sizes(&self) -> PoolSizes;
 }
 
+impl<C: ManualClass> KeepsInBuffer for C {
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+}
+
+impl<C: ManualClass> GivesWay for C {}
+
 // SAFETY: what `PoolClass` requires of blocks, of the header, of alignments and of sizes,
 // `ManualClass` promises in the same words. Fills have no segment and nothing preallocated, and
 // classes that share a header have the same buffers: all of them are `ManualClass`es.
@@ -122,11 +134,6 @@ unsafe impl<C: ManualClass> PoolClass for C {
 
     type Arena = C::Arena;
     type Barrier = SymmetricFence;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     #[inline(always)]
     fn header(&self) -> &PoolHeader<C::Arena> {

@@ -12,7 +12,7 @@ use crate::meeting::store::Store;
 /// - [`PoolClass::FLIPPABLE`] is false.
 /// - Memory from [`Store::alloc`] keeps the promises of [`PoolClass::fill`]. What was allocated in
 ///   a buffer may be freed by [`Store::free`], in any thread that may call the pool, also while that buffer is in use.
-/// - Memory from [`ManualPool::alloc_in_buffer`] keeps the promises of [`Store::alloc`].
+/// - Memory from [`KeepsInBuffer::alloc_in_buffer`](crate::KeepsInBuffer::alloc_in_buffer) keeps the promises of [`Store::alloc`].
 /// - If [`ManualPool::resizes_in_place`] returns true, an object has room for the new layout
 ///   in place, and may be freed as if it had been allocated with either.
 #[diagnostic::on_unimplemented(
@@ -42,35 +42,6 @@ pub unsafe trait ManualPool: PoolClass + Store {
     unsafe fn put_in_use(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let _ = (object, layout);
         true
-    }
-
-    /// Whether the class keeps what the owner of a buffer frees by [`ManualPool::free_in_buffer`].
-    // (design/ap.md `.free`)
-    const KEEPS_FREED: bool = false;
-
-    /// Frees an object as [`Store::free`] does, for the owner of a buffer. A class may keep its memory in the buffer, for
-    /// [`ManualPool::alloc_in_buffer`] or later fills. It is in use, as far as the pool is concerned, until
-    /// [`PoolClass::flush_buffer`] or [`PoolClass::finish_buffer`] takes it back. The default keeps nothing.
-    ///
-    /// # Safety
-    /// - Those of [`Store::free`].
-    /// - `buffer` is of this pool, and the caller is its owner.
-    #[inline(always)]
-    unsafe fn free_in_buffer(&self, buffer: &Self::Buffer, object: NonNull<u8>, layout: Layout) {
-        let _ = buffer;
-        // SAFETY: the caller gives up an object of this pool, of this layout, once.
-        unsafe { self.free(object, layout) };
-    }
-
-    /// Allocates `layout` in memory that the owner of a buffer freed, as [`Store::alloc`] does: takes no lock, and counts
-    /// nothing. `None` if the buffer keeps none that serves.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    #[inline(always)]
-    unsafe fn alloc_in_buffer(&self, buffer: &Self::Buffer, layout: Layout) -> Option<NonNull<u8>> {
-        let _ = (buffer, layout);
-        None
     }
 
     /// Observes damage that a front end, such as a cache, has found: something was freed that is

@@ -5,8 +5,9 @@ use core::alloc::Layout;
 use crate::meeting::arena::Arena;
 use crate::meeting::barrier::BarrierPair;
 use crate::meeting::block::Block;
-use crate::meeting::buffer_class::BufferClass;
 use crate::meeting::fill::Fill;
+use crate::meeting::gives_way::GivesWay;
+use crate::meeting::keeps_in_buffer::KeepsInBuffer;
 use crate::meeting::pool_header::PoolHeader;
 use crate::words::check::Check;
 use crate::words::describe::Describe;
@@ -53,7 +54,8 @@ impl PoolSizes {
 /// # Safety
 /// - Blocks from [`PoolClass::fill`] are valid for reads and writes, and no two that are in use
 ///   overlap. They stay valid, and the pool itself does not touch them, until they are returned
-///   by [`PoolClass::empty`], their objects are freed, or the pool is dropped.
+///   by [`PoolClass::empty`], their objects are freed, or the pool is dropped. All of this section holds
+///   for blocks from [`KeepsInBuffer::fill_buffer`] and [`KeepsInBuffer::next_run`] too.
 /// - A segment in a fill contains its block, and stays valid as long as that.
 /// - A fill for `layout` has room for `layout.size()` bytes between
 ///   `block.base() + preallocated`, which is a multiple of both `layout.align()`
@@ -62,12 +64,12 @@ impl PoolSizes {
 /// - Blocks of fills end at or below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING), as an arena's
 ///   tracts do.
 /// - [`PoolClass::header`] always returns the same header, and every class whose
-///   pools share it has the same [`PoolClass::Buffer`].
+///   pools share it has the same [`KeepsInBuffer::Buffer`].
 /// - [`PoolClass::min_align`] is a power of two and never changes.
 /// - [`PoolClass::reserve_size`] depends on the layout alone. It is a multiple of `min_align`,
 ///   at least `layout.size()`, and not zero. For a smaller layout of the same alignment it is
 ///   not larger, and not `None`.
-pub unsafe trait PoolClass: Check + Describe {
+pub unsafe trait PoolClass: KeepsInBuffer + GivesWay + Check + Describe {
     /// The name of the class, as MPS would spell it.
     const CLASS: &'static str;
 
@@ -82,18 +84,6 @@ pub unsafe trait PoolClass: Check + Describe {
     /// [`PoolClass::reserve_size`], and no client writes there. Classes that wrap others need to know.
     const SEAL_SIZE: usize = 0;
 
-    /// Whether a buffer keeps the end of a fill that is passed to [`PoolClass::empty`],
-    /// so that it may be attached again. Classes of stacks do so. Their allocation points skip
-    /// to an alignment instead of asking for a new fill, and the bytes that they skip count as
-    /// allocated.
-    const KEEPS_UNUSED: bool = false;
-
-    /// Whether allocation points of this class give way to a collector. If so, each asks
-    /// [`PoolClass::wants_stop`] in the slow path of reserve, and answers by
-    /// [`PoolClass::give_way`]. Other classes have not one instruction for it.
-    // (design/gc.md `.stop.reserve`)
-    const GIVES_WAY: bool = false;
-
     /// The arena that pools of this class live in.
     type Arena: Arena;
 
@@ -101,16 +91,6 @@ pub unsafe trait PoolClass: Check + Describe {
     /// use the same ones. Buffers of manual classes are never flipped: these classes name
     /// [`SymmetricFence`](crate::SymmetricFence), which costs them nothing.
     type Barrier: BarrierPair;
-
-    /// The buffer class of the pool; [`BasicBuffer`](crate::BasicBuffer) for pools without
-    /// segments.
-    type Buffer: BufferClass;
-
-    /// Returns what the pool keeps in the descriptor of a new buffer. Allocation points get
-    /// this value from nowhere else. So whatever a pool keeps in its buffers, for example a
-    /// key or a pointer, never reaches another pool.
-    // (design/ap.md `.class.own`)
-    fn new_buffer(&self) -> Self::Buffer;
 
     /// The part that all pools share.
     fn header(&self) -> &PoolHeader<Self::Arena>;
@@ -137,62 +117,6 @@ pub unsafe trait PoolClass: Check + Describe {
     /// - those of [`Arena::alloc_tracts`] if the pool has to grow and cannot
     fn fill(&self, layout: Layout) -> Result<Fill>;
 
-    /// Returns memory for the buffer that keeps `buffer`. It is [`PoolClass::fill`] for classes
-    /// that have to know which of their buffers they fill; the default calls that.
-    ///
-    /// # Errors
-    /// Those of [`PoolClass::fill`].
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    unsafe fn fill_buffer(&self, buffer: &Self::Buffer, layout: Layout) -> Result<Fill> {
-        let _ = buffer;
-        self.fill(layout)
-    }
-
-    /// Returns the next run of the last fill of the buffer that keeps `buffer`, which has allocated all of the run
-    /// before: memory for `layout`, as a fill without a segment. By default a fill is one run, and there is none.
-    ///
-    /// A class that finds its free memory in pieces returns several of them by one fill. The first is the fill's
-    /// block, and the others wait in the buffer, which says how many bytes they are
-    /// ([`BufferClass::waiting`]). [`PoolClass::empty_buffer`] takes back those that still wait. Pools that can be
-    /// flipped have no such fills: this is not called for their buffers.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, the caller is its owner, and it is attached.
-    // (design/ap.md `.run`)
-    #[inline(always)]
-    unsafe fn next_run(&self, buffer: &Self::Buffer, layout: Layout) -> Option<Block> {
-        let _ = (buffer, layout);
-        None
-    }
-
-    /// Takes back what the class keeps for a buffer, and returns whether objects were part of
-    /// that. The buffer is reset, and its owner is about to be dropped.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller was its owner.
-    /// - If the class takes objects back, nothing uses them any more.
-    unsafe fn finish_buffer(&self, buffer: &Self::Buffer) -> bool {
-        let _ = buffer;
-        false
-    }
-
-    /// Whether a collector waits for the threads that allocate in this pool. Once a thread has
-    /// observed a trip that was requested after a stop began, this is true until that stop ends.
-    fn wants_stop(&self) -> bool {
-        false
-    }
-
-    /// Waits until no stop is wanted any more. The buffer is reset, and its owner is in the slow
-    /// path of reserve: it has no object in this buffer that is reserved and not committed.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    unsafe fn give_way(&self, buffer: &Self::Buffer) {
-        let _ = buffer;
-    }
-
     /// Takes back what a buffer did not allocate. Does nothing for a size of zero.
     ///
     /// The part in front of `unused` should consist of objects of
@@ -205,29 +129,6 @@ pub unsafe trait PoolClass: Check + Describe {
     ///   may have any size.
     /// - Nothing uses `unused` any more.
     unsafe fn empty(&self, unused: Block);
-
-    /// Takes back what the buffer that keeps `buffer` did not allocate. It is [`PoolClass::empty`] for
-    /// classes that have to know which of their buffers they empty; the default calls that. For a
-    /// buffer that is full, `unused` has a size of zero. Runs that wait in the buffer are returned too.
-    ///
-    /// # Safety
-    /// - Those of [`PoolClass::empty`].
-    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the fill, or of the run, that
-    ///   it was attached to last.
-    unsafe fn empty_buffer(&self, buffer: &Self::Buffer, unused: Block) {
-        let _ = buffer;
-        // SAFETY: the caller promises what `empty` asks for.
-        unsafe { self.empty(unused) };
-    }
-
-    /// Takes back what the class keeps of the objects that the owner of a buffer freed. Only classes that keep some
-    /// ([`ManualPool::free_in_buffer`](crate::ManualPool::free_in_buffer)) have anything to do.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
-    unsafe fn flush_buffer(&self, buffer: &Self::Buffer) {
-        let _ = buffer;
-    }
 
     /// Calls `visit` with every free block, in the order of addresses. The pool is locked
     /// meanwhile: `visit` may neither call the pool nor touch the memory. If it does call, a shared pool

@@ -3,9 +3,12 @@
 use core::alloc::Layout;
 use core::error::Error as _;
 
-use tripoint_core::{Error, Exhausted, ManualPool, PoolClass, PoolSizes};
+use tripoint_core::{
+    BufferClass, Error, Exhausted, GivesWay, KeepsInBuffer, ManualPool, OwnBuffer, PoolClass, PoolSizes,
+    RankSet, Store,
+};
 
-use crate::{GRAIN, with_pool};
+use crate::{GRAIN, Whole, with_pool};
 
 #[test]
 fn objects_stay_where_both_layouts_take_the_same_room() {
@@ -22,15 +25,32 @@ fn objects_stay_where_both_layouts_take_the_same_room() {
 #[test]
 fn a_class_that_keeps_nothing_with_its_buffers_need_not_say_so() {
     with_pool(|pool| {
-        let buffer = pool.new_buffer();
-        // SAFETY: a buffer of this pool, whose owner is here.
-        let fill = unsafe { pool.fill_buffer(&buffer, Layout::new::<[u8; GRAIN]>()) }.unwrap();
+        let (kept, layout) = (pool.new_buffer(), Layout::new::<[u8; GRAIN]>());
+        // SAFETY: the pool made it, and the test is the owner.
+        let own = unsafe { OwnBuffer::new(pool, &kept) };
+        assert_eq!((own.pool().header().id(), own.kept().rank_set()), (pool.header().id(), RankSet::empty()));
+        // SAFETY: the buffer never had memory.
+        assert!(unsafe { Whole::fill_buffer(own, layout) }.unwrap().is_none(), "it is filled as any other");
+        let fill = pool.fill(layout).unwrap();
         assert_eq!((fill.block.size(), fill.preallocated, fill.segment), (GRAIN, 0, None));
-        // SAFETY: a buffer of this pool, whose owner is here; the fill is given back below.
-        assert!(!unsafe { pool.finish_buffer(&buffer) }, "its objects stay");
+        assert!(Whole::next_run(own, layout).is_none(), "a fill is one run");
         // SAFETY: all of the fill, never used.
-        unsafe { pool.empty(fill.block) };
+        let unused = unsafe { Whole::empty_buffer(own, fill.block) }.unwrap();
+        assert_eq!(unused.range(), fill.block.range(), "the pool has yet to take it back");
+        // SAFETY: all of the fill, never used.
+        unsafe { pool.empty(unused) };
         assert_eq!(pool.header().total(), 0);
+        let object = pool.alloc(layout).unwrap();
+        // SAFETY: allocated above with this layout, and not used any more.
+        unsafe { Whole::free_in_buffer(own, object, layout) };
+        assert_eq!(pool.header().total(), 0, "freed at once");
+        assert!(Whole::alloc_in_buffer(own, layout).is_none());
+        Whole::flush_buffer(own);
+        // SAFETY: no object of the pool is used.
+        assert!(!unsafe { Whole::finish_buffer(own) }, "it takes no objects back");
+        // SAFETY: the buffer is reset.
+        unsafe { Whole::give_way(own) };
+        assert!(!pool.wants_stop());
     });
 }
 

@@ -162,7 +162,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     }
 
     /// Whether a stop is wanted or lasts: one load. This is what a class whose points give way
-    /// answers to [`PoolClass::wants_stop`](tripoint_core::PoolClass::wants_stop).
+    /// answers to [`GivesWay::wants_stop`](tripoint_core::GivesWay::wants_stop).
     #[inline(always)]
     #[must_use]
     pub fn wants_stop(&self) -> bool {

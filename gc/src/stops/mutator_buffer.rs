@@ -81,7 +81,7 @@ impl MutatorBuffer {
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Gives way for the mutator that `buffer` belongs to. This is what a class whose points give
-    /// way does in [`PoolClass::give_way`](tripoint_core::PoolClass::give_way). Does nothing for a buffer that
+    /// way does in [`GivesWay::give_way`](tripoint_core::GivesWay::give_way). Does nothing for a buffer that
     /// belongs to no mutator of this heap.
     ///
     /// # Safety

@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{
-    Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, Lock,
-    PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
+    Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay,
+    KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
 };
 
 use crate::collect::pressure::MayCollect;
@@ -257,6 +257,62 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Drop for Swept<'_, A, B, F
     }
 }
 
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> KeepsInBuffer for Swept<'_, A, B, F, K> {
+    type Buffer = MutatorBuffer;
+
+    fn new_buffer(&self) -> MutatorBuffer {
+        MutatorBuffer::new(K::RANKS)
+    }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, MutatorBuffer>, layout: Layout) -> Result<Option<Fill>> {
+        let (this, buffer) = (own.pool(), own.kept());
+        if !this.heap.attends(buffer) {
+            return Err(NO_MUTATOR);
+        }
+        let size =
+            this.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
+        if size <= this.pool().shape.header {
+            return Err(Error::Parameter("an object is longer than its header: reserve a word more"));
+        }
+        let generation = this.pool().first_generation();
+        let Some(may_collect) = MayCollect::in_fills_of::<Self>() else {
+            return this.heap.fill_inside(generation, || this.pool().fill(buffer, size)).map(Some);
+        };
+        // SAFETY: this pool has borrowed the heap since it was created. `own` is the owner's of the buffer, which is reset.
+        let filled = unsafe {
+            this.heap.fill_with(may_collect, buffer, generation, || {
+                match this.heap.accounts().is_stressed() {
+                    false => this.pool().fill(buffer, size),
+                    true => this.pool().fill_exactly(buffer, size),
+                }
+            })
+        };
+        filled.map(Some)
+    }
+
+    unsafe fn empty_buffer(own: OwnBuffer<'_, Self, MutatorBuffer>, unused: Block) -> Option<Block> {
+        let this = own.pool();
+        // SAFETY: the caller promises that this is the end of the buffer's memory, which nothing uses any more.
+        // What was committed in front of it are objects of the format, as every commit promised.
+        unsafe { this.pool().empty(own.kept(), unused) };
+        this.heap.accounts().discharge(this.pool().first_generation(), unused.size());
+        None
+    }
+}
+
+impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> GivesWay for Swept<'_, A, B, F, K> {
+    const GIVES_WAY: bool = K::GIVES_WAY;
+
+    fn wants_stop(&self) -> bool {
+        self.heap.wants_stop()
+    }
+
+    unsafe fn give_way(own: OwnBuffer<'_, Self, MutatorBuffer>) {
+        // SAFETY: this pool has borrowed the heap since it was created. `own` is the owner's of the buffer, which is reset.
+        unsafe { own.pool().heap.give_way(own.kept()) };
+    }
+}
+
 // SAFETY: runs are gaps between objects and other buffers, or the payload of a new segment, and are taken
 // off the lists before they are handed out. They stay in place until the pool is dropped: segments that a
 // buffer holds memory of are not returned. They are aligned as objects are, and so are their sizes; the
@@ -264,15 +320,9 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Drop for Swept<'_, A, B, F
 unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept<'_, A, B, F, K> {
     const CLASS: &'static str = K::CLASS;
     const FLIPPABLE: bool = !K::RANKS.is_empty() && K::GIVES_WAY;
-    const GIVES_WAY: bool = K::GIVES_WAY;
 
     type Arena = A;
     type Barrier = B;
-    type Buffer = MutatorBuffer;
-
-    fn new_buffer(&self) -> MutatorBuffer {
-        MutatorBuffer::new(K::RANKS)
-    }
 
     fn header(&self) -> &PoolHeader<A> {
         &self.pool().header
@@ -297,51 +347,9 @@ unsafe impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> PoolClass for Swept
         Err(NO_MUTATOR)
     }
 
-    unsafe fn fill_buffer(&self, buffer: &MutatorBuffer, layout: Layout) -> Result<Fill> {
-        if !self.heap.attends(buffer) {
-            return Err(NO_MUTATOR);
-        }
-        let size =
-            self.reserve_size(layout).ok_or(Error::Parameter("objects are aligned as their format says"))?;
-        if size <= self.pool().shape.header {
-            return Err(Error::Parameter("an object is longer than its header: reserve a word more"));
-        }
-        let generation = self.pool().first_generation();
-        let Some(may_collect) = MayCollect::in_fills_of::<Self>() else {
-            return self.heap.fill_inside(generation, || self.pool().fill(buffer, size));
-        };
-        // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner of the
-        // buffer, which is reset while it is filled.
-        unsafe {
-            self.heap.fill_with(may_collect, buffer, generation, || {
-                match self.heap.accounts().is_stressed() {
-                    false => self.pool().fill(buffer, size),
-                    true => self.pool().fill_exactly(buffer, size),
-                }
-            })
-        }
-    }
-
-    /// Does nothing: memory comes from [`PoolClass::fill_buffer`] alone, and is returned by
-    /// [`PoolClass::empty_buffer`].
+    /// Does nothing: memory comes from [`KeepsInBuffer::fill_buffer`] alone, and is returned by
+    /// [`KeepsInBuffer::empty_buffer`].
     unsafe fn empty(&self, _unused: Block) {}
-
-    unsafe fn empty_buffer(&self, buffer: &MutatorBuffer, unused: Block) {
-        // SAFETY: the caller promises that this is the end of the buffer's memory, which nothing uses any more.
-        // What was committed in front of it are objects of the format, as every commit promised.
-        unsafe { self.pool().empty(buffer, unused) };
-        self.heap.accounts().discharge(self.pool().first_generation(), unused.size());
-    }
-
-    fn wants_stop(&self) -> bool {
-        self.heap.wants_stop()
-    }
-
-    unsafe fn give_way(&self, buffer: &MutatorBuffer) {
-        // SAFETY: this pool has borrowed the heap since it was created. The caller promises to be the owner
-        // of the buffer, which is reset.
-        unsafe { self.heap.give_way(buffer) };
-    }
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
         let pool = self.pool();

@@ -5,8 +5,9 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, LockKind, Magazine, ManualPool,
-    PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Store, SymmetricFence, aver, ensure, line,
+    Addr, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay, KeepsInBuffer,
+    LockKind, Magazine, ManualPool, OwnBuffer, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Store,
+    SymmetricFence, aver, ensure, line,
 };
 
 use super::free_units::FreeUnits;
@@ -58,39 +59,28 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     }
 
     /// Takes the next run of units that wait in a buffer; `None` if none do, and after damage, which is noted.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
     #[inline(always)]
-    unsafe fn take_run(&self, buffer: &WaitingUnits) -> Option<Block> {
-        // SAFETY: the caller is the buffer's owner.
-        let run = self.noted(unsafe { buffer.take_run(self.key) })??;
+    fn take_run(own: OwnBuffer<'_, Self, WaitingUnits>) -> Option<Block> {
+        let this = own.pool();
+        let run = this.noted(WaitingUnits::take_run(own, this.key))??;
         // SAFETY: units of the pool that waited in the buffer.
-        self.noted(unsafe { self.seals().hand_out_run(run) })
+        this.noted(unsafe { this.seals().hand_out_run(run) })
     }
 
-    /// Makes what a buffer's owner freed there the next fill, if it is `least` bytes or more; otherwise takes it back.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool and full, and the caller is its owner.
+    /// Makes what a buffer's owner freed there the next fill, if it is `least` bytes or more; otherwise takes it back. No
+    /// unit should wait.
     #[cold]
-    unsafe fn reuse(&self, buffer: &WaitingUnits, least: usize) -> Option<Block> {
-        if !buffer.reuse_freed(least) {
-            // SAFETY: the caller is the buffer's owner.
-            unsafe { self.flush_buffer(buffer) };
+    fn reuse(own: OwnBuffer<'_, Self, WaitingUnits>, least: usize) -> Option<Block> {
+        if !WaitingUnits::reuse_freed(own, least) {
+            Self::flush_buffer(own);
         }
-        // SAFETY: the caller is the buffer's owner.
-        unsafe { self.take_run(buffer) }
+        Self::take_run(own)
     }
 
     /// Takes the units that the owner of a buffer freed there.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
     #[cold]
-    unsafe fn take_freed(&self, buffer: &WaitingUnits) -> Option<Chain> {
-        // SAFETY: the caller is the buffer's owner.
-        self.noted(unsafe { buffer.take_freed(self.key) }).flatten()
+    fn take_freed(own: OwnBuffer<'_, Self, WaitingUnits>) -> Option<Chain> {
+        own.pool().noted(WaitingUnits::take_freed(own, own.pool().key)).flatten()
     }
 
     /// The bytes of a unit, if it holds what a buffer asks for: objects have this size together with their seals.
@@ -127,6 +117,89 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
     }
 }
 
+impl<A: Arena, U: Unit, L: LockKind> KeepsInBuffer for Mfs<A, U, L> {
+    const KEEPS_FREED: bool = true;
+
+    type Buffer = WaitingUnits;
+
+    fn new_buffer(&self) -> WaitingUnits {
+        WaitingUnits::none(self.unit.size(), self.fill_size())
+    }
+
+    /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
+    /// the same lock (design/pool-mfs.md `.mfs.waiting`). If the buffer's owner freed a batch, those units are the fill,
+    /// without a lock (`.mfs.freed`).
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, layout: Layout) -> Result<Option<Fill>> {
+        let this = own.pool();
+        let unit = this.fill_unit(layout).ok_or(UNSERVED)?;
+        let batch = this.options.batch(unit) * unit;
+        if own.kept().has_freed()
+            && let Some(block) = Self::reuse(own, batch)
+        {
+            return Ok(Some(block.into()));
+        }
+        this.with_room(|units| {
+            let block = this.take_fill(units, unit)?;
+            let wanted = batch.saturating_sub(block.size()) / this.unit.size();
+            // Damage that is met here is met again by the next fill.
+            if wanted != 0
+                && let Ok(Some(chain)) = units.take(wanted)
+            {
+                WaitingUnits::keep(own, &chain);
+            }
+            Ok(Some(block.into()))
+        })
+    }
+
+    #[inline(always)]
+    fn next_run(own: OwnBuffer<'_, Self, WaitingUnits>, _layout: Layout) -> Option<Block> {
+        Self::take_run(own)
+    }
+
+    unsafe fn empty_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, unused: Block) -> Option<Block> {
+        match WaitingUnits::take_waiting(own, own.pool().key) {
+            Ok(Some(chain)) => own.pool().put_chain(chain),
+            Ok(None) => {}
+            Err(damaged) => own.pool().note(damaged),
+        }
+        Some(unused)
+    }
+
+    fn flush_buffer(own: OwnBuffer<'_, Self, WaitingUnits>) {
+        if let Some(freed) = Self::take_freed(own) {
+            own.pool().put_chain(freed);
+        }
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, WaitingUnits>) -> bool {
+        Self::flush_buffer(own);
+        false
+    }
+
+    /// Keeps the unit in the buffer, up to a fill of them (design/pool-mfs.md `.mfs.freed`).
+    #[inline]
+    unsafe fn free_in_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, object: NonNull<u8>, _layout: Layout) {
+        let this = own.pool();
+        // SAFETY: the caller gives up an object of this pool.
+        let Some(unit) = this.noted(unsafe { this.take_back(object) }) else { return };
+        // SAFETY: a unit of the pool that was in use until now, so it is in no list.
+        if unsafe { WaitingUnits::push_freed(own, unit, this.key) } {
+            Self::flush_buffer(own);
+        }
+    }
+
+    #[inline(always)]
+    fn alloc_in_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, layout: Layout) -> Option<NonNull<u8>> {
+        let this = own.pool();
+        this.reserve_size(layout)?;
+        let unit = this.noted(WaitingUnits::pop(own, this.key))??;
+        // SAFETY: a unit of the pool that the buffer kept.
+        this.noted(unsafe { this.seals().hand_out(unit) })
+    }
+}
+
+impl<A: Arena, U: Unit, L: LockKind> GivesWay for Mfs<A, U, L> {}
+
 // SAFETY: blocks leave the list or the run before they are handed out, so no two overlap and the
 // pool does not touch them; the units that wait in a buffer begin with their links, which only the buffer's
 // owner reads. Extents are aligned to the grain and units no more than that, and
@@ -139,11 +212,6 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
 
     type Arena = A;
     type Barrier = SymmetricFence;
-    type Buffer = WaitingUnits;
-
-    fn new_buffer(&self) -> WaitingUnits {
-        WaitingUnits::none(self.unit.size(), self.fill_size())
-    }
 
     #[inline(always)]
     fn barrier(&self) -> SymmetricFence {
@@ -171,61 +239,6 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
     fn fill(&self, layout: Layout) -> Result<Fill> {
         let unit = self.fill_unit(layout).ok_or(UNSERVED)?;
         self.with_room(|units| self.take_fill(units, unit)).map(Fill::from)
-    }
-
-    /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
-    /// the same lock (design/pool-mfs.md `.mfs.waiting`). If the buffer's owner freed a batch, those units are the fill,
-    /// without a lock (`.mfs.freed`).
-    unsafe fn fill_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Result<Fill> {
-        let unit = self.fill_unit(layout).ok_or(UNSERVED)?;
-        let batch = self.options.batch(unit) * unit;
-        if buffer.has_freed() {
-            // SAFETY: the buffer is about to be filled, so it is full. The caller is its owner.
-            if let Some(block) = unsafe { self.reuse(buffer, batch) } {
-                return Ok(block.into());
-            }
-        }
-        self.with_room(|units| {
-            let block = self.take_fill(units, unit)?;
-            let wanted = batch.saturating_sub(block.size()) / self.unit.size();
-            // Damage that is met here is met again by the next fill.
-            if wanted != 0
-                && let Ok(Some(chain)) = units.take(wanted)
-            {
-                buffer.keep(&chain);
-            }
-            Ok(block.into())
-        })
-    }
-
-    #[inline(always)]
-    unsafe fn next_run(&self, buffer: &WaitingUnits, _layout: Layout) -> Option<Block> {
-        // SAFETY: the caller is the buffer's owner.
-        unsafe { self.take_run(buffer) }
-    }
-
-    unsafe fn empty_buffer(&self, buffer: &WaitingUnits, unused: Block) {
-        // SAFETY: the caller is the buffer's owner.
-        match unsafe { buffer.take_waiting(self.key) } {
-            Ok(Some(chain)) => self.put_chain(chain),
-            Ok(None) => {}
-            Err(damaged) => self.note(damaged),
-        }
-        // SAFETY: the caller returns the end of a fill or of a run.
-        unsafe { self.empty(unused) };
-    }
-
-    unsafe fn flush_buffer(&self, buffer: &WaitingUnits) {
-        // SAFETY: the caller is the buffer's owner.
-        if let Some(freed) = unsafe { self.take_freed(buffer) } {
-            self.put_chain(freed);
-        }
-    }
-
-    unsafe fn finish_buffer(&self, buffer: &WaitingUnits) -> bool {
-        // SAFETY: the caller was the buffer's owner, and still has it to itself.
-        unsafe { self.flush_buffer(buffer) };
-        false
     }
 
     /// Takes back the whole units at the end. What lies in front of them is the rest of a
@@ -263,8 +276,6 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> PoolClass for Mfs<A, U, L> {
 // SAFETY: never flippable. Units of fills, and of runs, are freed as those of `alloc`, which are taken as fills are.
 // Objects that take the same unit may become each other in place.
 unsafe impl<A: Arena, U: Unit, L: LockKind> ManualPool for Mfs<A, U, L> {
-    const KEEPS_FREED: bool = true;
-
     #[inline]
     unsafe fn set_aside(&self, object: NonNull<u8>, _layout: Layout) -> bool {
         let object = self.header.reach(object.addr());
@@ -277,27 +288,6 @@ unsafe impl<A: Arena, U: Unit, L: LockKind> ManualPool for Mfs<A, U, L> {
         let object = self.header.reach(object.addr());
         // SAFETY: a unit of the pool lies there, whose address was checked; the caller set it aside.
         self.may_be_unit(object) && unsafe { self.seals().hand_out(object) }.is_ok()
-    }
-
-    #[inline(always)]
-    unsafe fn alloc_in_buffer(&self, buffer: &WaitingUnits, layout: Layout) -> Option<NonNull<u8>> {
-        self.reserve_size(layout)?;
-        // SAFETY: the caller is the buffer's owner.
-        let unit = self.noted(unsafe { buffer.pop(self.key) })??;
-        // SAFETY: a unit of the pool that the buffer kept.
-        self.noted(unsafe { self.seals().hand_out(unit) })
-    }
-
-    /// Keeps the unit in the buffer, up to a fill of them (design/pool-mfs.md `.mfs.freed`).
-    #[inline]
-    unsafe fn free_in_buffer(&self, buffer: &WaitingUnits, object: NonNull<u8>, _layout: Layout) {
-        // SAFETY: the caller gives up an object of this pool.
-        let Some(unit) = self.noted(unsafe { self.take_back(object) }) else { return };
-        // SAFETY: a unit of the pool that was in use until now, so it is in no list. The caller is the buffer's owner.
-        if unsafe { buffer.push_freed(unit, self.key) } {
-            // SAFETY: the caller is the buffer's owner.
-            unsafe { self.flush_buffer(buffer) };
-        }
     }
 
     fn note_damage(&self) {

@@ -4,7 +4,7 @@
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicUsize, Ordering, prefetch};
-use tripoint_core::{Block, BufferClass};
+use tripoint_core::{Block, BufferClass, OwnBuffer};
 
 use crate::blocks::{Chain, FreeBlock, List, OwnList};
 use crate::link::{Damaged, LinkKey};
@@ -114,67 +114,64 @@ impl WaitingUnits {
     }
 
     /// Keeps the units of a chain. No unit should wait yet.
-    pub(super) fn keep(&self, chain: &Chain) {
-        self.waiting.set(Some(chain.first()), chain.count() * self.unit);
+    pub(super) fn keep<P>(own: OwnBuffer<'_, P, Self>, chain: &Chain) {
+        let this = own.kept();
+        this.waiting.set(Some(chain.first()), chain.count() * this.unit);
     }
 
     /// Takes the first unit that waits, and those after it that touch; `None` if no unit waits.
     ///
     /// # Errors
     /// [`Damaged`] if a link was written over. The units that waited are lost then.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
     #[inline(always)]
-    pub(super) unsafe fn take_run(&self, key: LinkKey) -> Result<Option<Block>, Damaged> {
-        // SAFETY: the caller is the owner.
-        unsafe { self.waiting.take_run(self.unit, key) }
+    pub(super) fn take_run<P>(own: OwnBuffer<'_, P, Self>, key: LinkKey) -> Result<Option<Block>, Damaged> {
+        // SAFETY: `own` is the owner's.
+        unsafe { own.kept().waiting.take_run(own.kept().unit, key) }
     }
 
     /// Takes all units that wait.
     ///
     /// # Errors
     /// As [`WaitingUnits::take_run`].
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
-    pub(super) unsafe fn take_waiting(&self, key: LinkKey) -> Result<Option<Chain>, Damaged> {
-        // SAFETY: the caller is the owner.
-        unsafe { self.waiting.take_all(self.unit, key) }
+    pub(super) fn take_waiting<P>(
+        own: OwnBuffer<'_, P, Self>,
+        key: LinkKey,
+    ) -> Result<Option<Chain>, Damaged> {
+        // SAFETY: `own` is the owner's.
+        unsafe { own.kept().waiting.take_all(own.kept().unit, key) }
     }
 
     /// Keeps a unit that the owner frees. Returns whether there are now as many as may be: then they have to be
     /// [taken](Self::take_freed).
     ///
     /// # Safety
-    /// - The caller is the buffer's owner, and gives up the unit, which is in no list.
+    /// - The caller gives up the unit, which is in no list.
     #[inline(always)]
-    pub(super) unsafe fn push_freed(&self, unit: NonNull<u8>, key: LinkKey) -> bool {
-        let size = self.freed.size() + self.unit;
-        // SAFETY: nothing uses the unit, which is in no list. The caller is the owner.
-        unsafe { self.freed.first.push(unit, key) };
-        self.freed.size.store(size, Ordering::Relaxed);
-        size > self.freed_max
+    pub(super) unsafe fn push_freed<P>(own: OwnBuffer<'_, P, Self>, unit: NonNull<u8>, key: LinkKey) -> bool {
+        let this = own.kept();
+        let size = this.freed.size() + this.unit;
+        // SAFETY: nothing uses the unit, which is in no list. `own` is the owner's.
+        unsafe { this.freed.first.push(unit, key) };
+        this.freed.size.store(size, Ordering::Relaxed);
+        size > this.freed_max
     }
 
     /// Takes the unit that the owner freed last, or else the first that waits; `None` if there is neither.
     ///
     /// # Errors
     /// As [`WaitingUnits::take_run`].
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
     #[inline(always)]
-    pub(super) unsafe fn pop(&self, key: LinkKey) -> Result<Option<NonNull<u8>>, Damaged> {
-        let units = if self.has_freed() { &self.freed } else { &self.waiting };
+    pub(super) fn pop<P>(own: OwnBuffer<'_, P, Self>, key: LinkKey) -> Result<Option<NonNull<u8>>, Damaged> {
+        let this = own.kept();
+        let units = if this.has_freed() { &this.freed } else { &this.waiting };
         let size = units.size();
         if size == 0 {
             return Ok(None);
         }
-        // SAFETY: the caller is the owner; one unit is taken.
+        // SAFETY: `own` is the owner's; one unit is taken.
         let mut list = unsafe { units.list(key) };
         let unit = list.pop();
-        let left = size - self.unit;
+        let left = size - this.unit;
         let is_whole = list.watch().accepts(|_| left == 0 || list.first().is_some());
         units.set(list.first(), if is_whole { left } else { 0 });
         list.ensure_sound().map(|()| unit)
@@ -188,12 +185,13 @@ impl WaitingUnits {
 
     /// Has all units that the owner freed wait, if they are `least` bytes or more, and returns whether they do. No unit
     /// should wait yet.
-    pub(super) fn reuse_freed(&self, least: usize) -> bool {
-        let size = self.freed.size();
+    pub(super) fn reuse_freed<P>(own: OwnBuffer<'_, P, Self>, least: usize) -> bool {
+        let this = own.kept();
+        let size = this.freed.size();
         let is_enough = size >= least;
         if is_enough {
-            self.waiting.set(self.freed.first(), size);
-            self.freed.set(None, 0);
+            this.waiting.set(this.freed.first(), size);
+            this.freed.set(None, 0);
         }
         is_enough
     }
@@ -202,12 +200,9 @@ impl WaitingUnits {
     ///
     /// # Errors
     /// As [`WaitingUnits::take_run`].
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
-    pub(super) unsafe fn take_freed(&self, key: LinkKey) -> Result<Option<Chain>, Damaged> {
-        // SAFETY: the caller is the owner.
-        unsafe { self.freed.take_all(self.unit, key) }
+    pub(super) fn take_freed<P>(own: OwnBuffer<'_, P, Self>, key: LinkKey) -> Result<Option<Chain>, Damaged> {
+        // SAFETY: `own` is the owner's.
+        unsafe { own.kept().freed.take_all(own.kept().unit, key) }
     }
 }
 

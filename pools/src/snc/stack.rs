@@ -15,7 +15,7 @@
 use core::ptr::{self, NonNull, without_provenance_mut};
 
 use tripoint_core::internal::{AtomicPtr, Ordering};
-use tripoint_core::{Block, BufferClass};
+use tripoint_core::{Block, BufferClass, OwnBuffer};
 
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
@@ -35,7 +35,7 @@ const _: () = assert!(HEAD_SIZE == GRANULE, "what is filled from begins at a gra
 
 /// The class of a stack pool's buffers: they know their topmost block.
 ///
-/// Only the pool looks into it, and only on behalf of the buffer's owner.
+/// Only the pool looks into it, and only for the buffer's owner.
 #[derive(Debug)]
 pub struct StackBuffer {
     top: AtomicPtr<Head>,
@@ -70,17 +70,17 @@ impl StackBuffer {
     /// # Safety
     /// - `block` is aligned to granules, is larger than a head, and is the stack's
     ///   alone until it is popped.
-    /// - The caller is the buffer's owner, or asked by it.
-    pub(super) unsafe fn push(&self, block: Block) -> Block {
+    pub(super) unsafe fn push<P>(own: OwnBuffer<'_, P, Self>, block: Block) -> Block {
+        let this = own.kept();
         let head = block.base().cast::<Head>();
         let [below, size] = slots(head);
         let stored = Head {
-            below: self.key.encode(below, self.top()),
-            size: self.key.encode(size, without_provenance_mut(block.size())),
+            below: this.key.encode(below, this.top()),
+            size: this.key.encode(size, without_provenance_mut(block.size())),
         };
         // SAFETY: the block has room for a head, aligned, and is the stack's.
         unsafe { head.write(stored) };
-        self.top.store(head.as_ptr(), Ordering::Relaxed);
+        this.top.store(head.as_ptr(), Ordering::Relaxed);
         filled_part(block)
     }
 
@@ -89,13 +89,9 @@ impl StackBuffer {
     ///
     /// # Errors
     /// [`Damaged`]
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner, or asked by it.
     #[inline]
-    pub(super) unsafe fn peek(&self) -> Result<Option<(Block, bool)>, Damaged> {
-        // SAFETY: the caller owns the buffer.
-        let top = unsafe { self.top_block() }?;
+    pub(super) fn peek<P>(own: OwnBuffer<'_, P, Self>) -> Result<Option<(Block, bool)>, Damaged> {
+        let top = Self::top_block(own)?;
         Ok(top.map(|(block, below)| (filled_part(block), below.is_null())))
     }
 
@@ -103,14 +99,10 @@ impl StackBuffer {
     ///
     /// # Errors
     /// [`Damaged`], with nothing changed.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner, or asked by it.
     #[inline]
-    pub(super) unsafe fn pop(&self) -> Result<Option<Block>, Damaged> {
-        // SAFETY: the caller owns the buffer.
-        let Some((block, below)) = (unsafe { self.top_block() })? else { return Ok(None) };
-        self.top.store(below, Ordering::Relaxed);
+    pub(super) fn pop<P>(own: OwnBuffer<'_, P, Self>) -> Result<Option<Block>, Damaged> {
+        let Some((block, below)) = Self::top_block(own)? else { return Ok(None) };
+        own.kept().top.store(below, Ordering::Relaxed);
         Ok(Some(block))
     }
 
@@ -118,21 +110,19 @@ impl StackBuffer {
     ///
     /// # Errors
     /// [`Damaged`]
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner, or asked by it.
     #[inline]
-    unsafe fn top_block(&self) -> Result<Option<(Block, *mut Head)>, Damaged> {
-        let Some(head) = NonNull::new(self.top()) else { return Ok(None) };
-        // SAFETY: the head of a block that `push` was given, which wrote it.
+    fn top_block<P>(own: OwnBuffer<'_, P, Self>) -> Result<Option<(Block, *mut Head)>, Damaged> {
+        let StackBuffer { key, .. } = own.kept();
+        let Some(head) = NonNull::new(own.kept().top()) else { return Ok(None) };
+        // SAFETY: the head of a block that `push` was given, which wrote it. `own` is the owner's.
         let stored = unsafe { head.read() };
         let slots = slots(head);
-        let below = self.key.decode(slots[0], stored.below);
-        let size = self.key.decode(slots[1], stored.size).addr();
+        let below = key.decode(slots[0], stored.below);
+        let size = key.decode(slots[1], stored.size).addr();
         let is_sound = size > HEAD_SIZE
             && size.is_multiple_of(GRANULE)
-            && self.key.is_size(size, head.addr().get())
-            && self.key.is_link(below.addr(), GRANULE);
+            && key.is_size(size, head.addr().get())
+            && key.is_link(below.addr(), GRANULE);
         if LinkKey::CHECKS && !is_sound {
             return Err(Damaged);
         }

@@ -4,7 +4,7 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use tripoint_core::{Align, Arena, Block, BufferClass, Busy, LockKind, Magazine, PoolLock};
+use tripoint_core::{Align, Arena, Block, Busy, LockKind, Magazine, OwnBuffer, PoolLock};
 
 use super::Variable;
 use super::fit::FitMemory;
@@ -53,24 +53,21 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     /// [`Error::Busy`](tripoint_core::Error::Busy)
     ///
     /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
     /// - Objects of `size` bytes are whole granules.
     #[inline]
     pub(super) unsafe fn fill_with_several(
-        &self,
-        buffer: &FreedBlocks,
+        own: OwnBuffer<'_, Self, FreedBlocks>,
         size: usize,
         align: Align,
     ) -> Result<Option<Block>, Busy> {
-        // SAFETY: the caller is the buffer's owner.
-        let wanted = unsafe { buffer.next_wanted(size) };
+        let (this, wanted) = (own.pool(), FreedBlocks::next_wanted(own, size));
         let least = size.saturating_mul(wanted);
-        if wanted == 0 || least > self.options.fill_size || align.get() > GRANULE {
+        if wanted == 0 || least > this.options.fill_size || align.get() > GRANULE {
             return Ok(None);
         }
         let mut blocks = Blocks::none();
         {
-            let mut free = self.granules.free.lock()?;
+            let mut free = this.granules.free.lock()?;
             // A small fill is no better than several blocks of the size, and these need not join their neighbours.
             if free.memory().largest() < least {
                 blocks.take(size, wanted, |_| free.take_waiting(size, align));
@@ -82,96 +79,84 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
                 }
             }
         }
-        // SAFETY: just taken out of the free memory, in multiples of the size. The caller is the buffer's owner.
-        Ok(unsafe { self.hand_all_to_buffer(&blocks, size, buffer) })
+        // SAFETY: just taken out of the free memory, in multiples of the size.
+        Ok(unsafe { Self::hand_all_to_buffer(own, &blocks, size) })
     }
 
     /// Prepares blocks for a buffer: returns the first, and has the others wait there, as blocks of `size` bytes.
     ///
     /// # Safety
     /// - The blocks were just taken out of the free memory, and are multiples of `size`.
-    /// - `buffer` is of this pool, and the caller is its owner.
-    unsafe fn hand_all_to_buffer(&self, blocks: &Blocks, size: usize, buffer: &FreedBlocks) -> Option<Block> {
+    unsafe fn hand_all_to_buffer(
+        own: OwnBuffer<'_, Self, FreedBlocks>,
+        blocks: &Blocks,
+        size: usize,
+    ) -> Option<Block> {
         let taken = blocks.taken.iter().flatten();
         // SAFETY: just taken out of the free memory.
-        let mut handed = taken.map(|&block| unsafe { self.granules.hand_to_buffer(block) });
+        let mut handed = taken.map(|&block| unsafe { own.pool().granules.hand_to_buffer(block) });
         let first = handed.next()?;
-        // SAFETY: the caller is the owner; blocks just taken, multiples of the size.
-        unsafe { buffer.keep(size, handed) };
+        // SAFETY: whole granules, just taken, multiples of the size.
+        unsafe { FreedBlocks::keep(own, size, handed) };
         Some(first)
     }
 
     /// Takes the next block that waits in a buffer, if it serves the layout.
-    ///
-    /// # Safety
-    /// - `buffer` is of this pool, and the caller is its owner.
     #[inline(always)]
-    pub(super) unsafe fn take_waiting(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
-        // SAFETY: the caller is the buffer's owner.
-        self.sound(unsafe { buffer.pop_waiting(layout.size(), Align::of_layout(layout)) })
+    pub(super) fn take_waiting(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Option<Block> {
+        own.pool().sound(FreedBlocks::pop_waiting(own, layout.size(), Align::of_layout(layout)))
     }
 
     /// Takes a block of `size` bytes that a buffer keeps: one that its owner freed, or else one that waits.
-    ///
-    /// # Safety
-    /// - As [`Variable::take_waiting`].
     #[inline(always)]
-    pub(super) unsafe fn take_kept(&self, buffer: &FreedBlocks, size: usize, align: Align) -> Option<Block> {
-        // SAFETY: the caller is the buffer's owner.
-        let block = match unsafe { buffer.pop(size, align) } {
-            // SAFETY: the caller is the buffer's owner.
-            Ok(None) => unsafe { buffer.pop_waiting(size, align) },
+    pub(super) fn take_kept(
+        own: OwnBuffer<'_, Self, FreedBlocks>,
+        size: usize,
+        align: Align,
+    ) -> Option<Block> {
+        let block = match FreedBlocks::pop(own, size, align) {
+            Ok(None) => FreedBlocks::pop_waiting(own, size, align),
             freed => freed,
         };
-        self.sound(block)
+        own.pool().sound(block)
     }
 
     /// Keeps a freed object in a buffer. Returns its block if there is no room.
     ///
     /// # Safety
-    /// - As [`Variable::take_waiting`], and as `Granules::take_back` of the object.
+    /// - As `Granules::take_back` of the object.
     #[inline(always)]
     pub(super) unsafe fn keep_freed(
-        &self,
-        buffer: &FreedBlocks,
+        own: OwnBuffer<'_, Self, FreedBlocks>,
         object: NonNull<u8>,
         size: Option<usize>,
     ) -> Option<Block> {
         // SAFETY: the caller frees an object of this pool that takes `size` bytes.
-        let object = unsafe { self.granules.take_back(object, size) }?;
-        // SAFETY: whole granules of the pool, which the caller gave up. It is the buffer's owner.
-        unsafe { buffer.push(object) }
+        let object = unsafe { own.pool().granules.take_back(object, size) }?;
+        // SAFETY: whole granules of the pool, which the caller gave up.
+        unsafe { FreedBlocks::push(own, object) }
     }
 
     /// Takes back what a buffer's owner freed. What is surplus returns to the arena.
-    ///
-    /// # Safety
-    /// - As [`Variable::take_waiting`].
     #[inline]
-    pub(super) unsafe fn put_freed(&self, buffer: &FreedBlocks) {
-        // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
-        unsafe { self.take_freed(buffer, |block| self.put_apart(block)) };
+    pub(super) fn put_freed(own: OwnBuffer<'_, Self, FreedBlocks>) {
+        // SAFETY: what was freed is whole granules of the pool, which nothing uses.
+        Self::take_freed(own, |block| unsafe { own.pool().put_apart(block) });
     }
 
     /// Takes back what a buffer's owner freed, and returns nothing to the arena.
-    ///
-    /// # Safety
-    /// - As [`Variable::take_waiting`].
-    pub(super) unsafe fn join_freed(&self, buffer: &FreedBlocks) {
-        // SAFETY: the caller is the buffer's owner. What it freed is whole granules of the pool, which nothing uses.
-        unsafe { self.take_freed(buffer, |block| self.granules.join(block)) };
+    pub(super) fn join_freed(own: OwnBuffer<'_, Self, FreedBlocks>) {
+        // SAFETY: what was freed is whole granules of the pool, which nothing uses.
+        Self::take_freed(own, |block| unsafe { own.pool().granules.join(block) });
     }
 
-    /// # Safety
-    /// - As [`Variable::take_waiting`].
     #[inline]
-    unsafe fn take_freed(&self, buffer: &FreedBlocks, take: impl FnMut(Block)) {
-        if buffer.is_empty() {
+    fn take_freed(own: OwnBuffer<'_, Self, FreedBlocks>, take: impl FnMut(Block)) {
+        if own.kept().is_empty() {
             return;
         }
-        // SAFETY: the caller is the buffer's owner.
-        if unsafe { buffer.take_all(take) }.is_err() {
-            self.granules.note_damage();
+        if FreedBlocks::take_all(own, take).is_err() {
+            own.pool().granules.note_damage();
         }
     }
 
@@ -188,25 +173,20 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     /// returns to the arena, the others join the free memory, and none of them is returned.
     ///
     /// # Safety
-    /// - `buffer` is of this pool, the caller is its owner, and `unused` is the end of the block that it had last.
-    pub(super) unsafe fn put_waiting(&self, buffer: &FreedBlocks, unused: Block) {
-        if buffer.waiting() == 0 {
-            // SAFETY: the end of a fill or of a run, which the owner returns.
-            return unsafe { self.put_end(unused) };
-        }
-        // SAFETY: the caller is the owner, and the iterator does not outlive this call.
-        let waiting = unsafe { buffer.take_waiting() };
-        let waiting = waiting.flat_map(|block| block.inspect_err(|_| self.granules.note_damage()));
+    /// - `unused` is the end of the block that the buffer had last, and nothing uses it any more.
+    pub(super) unsafe fn put_waiting(own: OwnBuffer<'_, Self, FreedBlocks>, unused: Block) {
+        let (this, waiting) = (own.pool(), FreedBlocks::take_waiting(own));
+        let waiting = waiting.flat_map(|block| block.inspect_err(|_| this.granules.note_damage()));
         // SAFETY: a block that waited, whole granules, which the buffer gives up.
-        let waiting = waiting.inspect(|&block| unsafe { self.granules.take_from_buffer(block) });
-        let mut left = Left { pool: self, waiting, unused: Some(unused) };
+        let waiting = waiting.inspect(|&block| unsafe { this.granules.take_from_buffer(block) });
+        let mut left = Left { pool: this, waiting, unused: Some(unused) };
         for block in left.waiting.by_ref() {
             // SAFETY: a block that waited, whole granules of the pool, which nothing uses.
-            unsafe { self.put(block) };
+            unsafe { this.put(block) };
         }
         if let Some(unused) = left.unused.take() {
-            // SAFETY: the end of a fill or of a run, which the owner returns.
-            unsafe { self.put_end(unused) };
+            // SAFETY: the end of a fill or of a run, which the caller returns.
+            unsafe { this.put_end(unused) };
         }
     }
 

@@ -5,8 +5,9 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Fill, LockKind, Magazine, ManualPool,
-    PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Store, SymmetricFence, line,
+    Align, Arena, Block, BufferClass as _, Check, CheckError, CheckLevel, Describe, Fill, GivesWay,
+    KeepsInBuffer, LockKind, Magazine, ManualPool, OwnBuffer, PoolClass, PoolHeader, PoolLock, PoolSizes,
+    Result, Store, SymmetricFence, line,
 };
 
 use super::Variable;
@@ -21,6 +22,72 @@ use crate::link::LinkKey;
 use crate::resize::resize_in_place;
 use crate::seal::SEAL_SIZE;
 
+impl<A: Arena, F: FitMemory, L: LockKind> KeepsInBuffer for Variable<A, F, L> {
+    const KEEPS_FREED: bool = true;
+
+    type Buffer = FreedBlocks;
+
+    fn new_buffer(&self) -> FreedBlocks {
+        FreedBlocks::none(LinkKey::of(&self.granules.header))
+    }
+
+    /// Has what the buffer's owner freed join its neighbours first: none of it serves the next object. If
+    /// there is no large block, several small ones are taken under one lock, and wait in the buffer
+    /// (design/pool-mvff.md `.mvff.waiting`, design/pool-tlsf.md `.tlsf.waiting`).
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Result<Option<Fill>> {
+        Self::put_freed(own);
+        // Objects have this size together with their seals.
+        let (size, align) = (F::size_for(layout.size()).ok_or(F::TOO_LARGE)?, Align::of_layout(layout));
+        // SAFETY: the size is whole granules.
+        Ok(unsafe { Self::fill_with_several(own, size, align) }?.map(Fill::from))
+    }
+
+    #[inline(always)]
+    fn next_run(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Option<Block> {
+        Self::take_waiting(own, layout)
+    }
+
+    unsafe fn empty_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, unused: Block) -> Option<Block> {
+        if own.kept().waiting() == 0 {
+            return Some(unused);
+        }
+        // SAFETY: the caller returns the end of the run that the buffer had last.
+        unsafe { Self::put_waiting(own, unused) };
+        None
+    }
+
+    fn flush_buffer(own: OwnBuffer<'_, Self, FreedBlocks>) {
+        Self::put_freed(own);
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, FreedBlocks>) -> bool {
+        Self::join_freed(own);
+        false
+    }
+
+    /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
+    #[inline(always)]
+    unsafe fn free_in_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, object: NonNull<u8>, layout: Layout) {
+        let this = own.pool();
+        // SAFETY: the caller frees an object of this pool, which takes the bytes that `reserve_size` says, and does not
+        // use it any more.
+        if let Some(object) = unsafe { Self::keep_freed(own, object, this.reserve_size(layout)) } {
+            // SAFETY: whole granules of the pool, which the caller gave up.
+            unsafe { this.put_apart(object) };
+        }
+    }
+
+    #[inline(always)]
+    fn alloc_in_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Option<NonNull<u8>> {
+        let (size, align) = (own.pool().reserve_size(layout)?, Align::of_layout(layout));
+        let object = Self::take_kept(own, size, align)?;
+        // SAFETY: whole granules, just taken out of what the buffer keeps.
+        Some(unsafe { own.pool().granules.hand_out(object) })
+    }
+}
+
+impl<A: Arena, F: FitMemory, L: LockKind> GivesWay for Variable<A, F, L> {}
+
 // SAFETY: blocks are taken out of the free memory before they are handed out, so no two overlap and the
 // pool does not touch them. The free memory aligns them as asked and to granules, in base and size, and
 // takes back any part of them in whole granules, by address. Granules are a constant, and sizes
@@ -32,11 +99,6 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
 
     type Arena = A;
     type Barrier = SymmetricFence;
-    type Buffer = FreedBlocks;
-
-    fn new_buffer(&self) -> FreedBlocks {
-        FreedBlocks::none(LinkKey::of(&self.granules.header))
-    }
 
     #[inline(always)]
     fn barrier(&self) -> SymmetricFence {
@@ -84,43 +146,6 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
         Ok(unsafe { self.granules.hand_to_buffer(block) }.into())
     }
 
-    /// As `fill`, after what the buffer's owner freed has joined its neighbours: none of it serves the next object. If
-    /// there is no large block, several small ones are taken under one lock, and wait in the buffer
-    /// (design/pool-mvff.md `.mvff.waiting`, design/pool-tlsf.md `.tlsf.waiting`).
-    unsafe fn fill_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Result<Fill> {
-        // SAFETY: the caller is the buffer's owner.
-        unsafe { self.put_freed(buffer) };
-        // Objects have this size together with their seals.
-        let (size, align) = (F::size_for(layout.size()).ok_or(F::TOO_LARGE)?, Align::of_layout(layout));
-        // SAFETY: the caller is the buffer's owner. The size is whole granules.
-        if let Some(block) = unsafe { self.fill_with_several(buffer, size, align) }? {
-            return Ok(block.into());
-        }
-        self.fill(layout)
-    }
-
-    #[inline(always)]
-    unsafe fn next_run(&self, buffer: &FreedBlocks, layout: Layout) -> Option<Block> {
-        // SAFETY: the caller is the buffer's owner.
-        unsafe { self.take_waiting(buffer, layout) }
-    }
-
-    unsafe fn empty_buffer(&self, buffer: &FreedBlocks, unused: Block) {
-        // SAFETY: the caller is the buffer's owner, and returns the end of a fill or of a run.
-        unsafe { self.put_waiting(buffer, unused) };
-    }
-
-    unsafe fn flush_buffer(&self, buffer: &FreedBlocks) {
-        // SAFETY: the caller is the buffer's owner.
-        unsafe { self.put_freed(buffer) };
-    }
-
-    unsafe fn finish_buffer(&self, buffer: &FreedBlocks) -> bool {
-        // SAFETY: the caller was the buffer's owner, and still has it to itself.
-        unsafe { self.join_freed(buffer) };
-        false
-    }
-
     unsafe fn empty(&self, unused: Block) {
         // SAFETY: the caller returns the end of a fill.
         unsafe { self.put_end(unused) };
@@ -139,28 +164,6 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
 unsafe impl<A: Arena, F: FitMemory, L: LockKind> ManualPool for Variable<A, F, L> {
-    const KEEPS_FREED: bool = true;
-
-    /// Keeps small blocks in the buffer, up to a number (design/pool-mvff.md `.mvff.freed`).
-    #[inline(always)]
-    unsafe fn free_in_buffer(&self, buffer: &FreedBlocks, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller frees an object of this pool, which takes the bytes that `reserve_size` says, and does not
-        // use it any more. It is the buffer's owner.
-        if let Some(object) = unsafe { self.keep_freed(buffer, object, self.reserve_size(layout)) } {
-            // SAFETY: whole granules of the pool, which the caller gave up.
-            unsafe { self.put_apart(object) };
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn alloc_in_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Option<NonNull<u8>> {
-        let (size, align) = (self.reserve_size(layout)?, Align::of_layout(layout));
-        // SAFETY: the caller is the buffer's owner.
-        let object = unsafe { self.take_kept(buffer, size, align) }?;
-        // SAFETY: whole granules, just taken out of what the buffer keeps.
-        Some(unsafe { self.granules.hand_out(object) })
-    }
-
     #[inline]
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object of this size, it is the caller's.

@@ -5,7 +5,7 @@ use core::array;
 use core::iter;
 
 use tripoint_core::internal::{AtomicUsize, Ordering};
-use tripoint_core::{Align, Block, BufferClass};
+use tripoint_core::{Align, Block, BufferClass, OwnBuffer};
 
 use crate::blocks::{FreeBlock, OwnList};
 use crate::land::GRANULE;
@@ -52,74 +52,76 @@ impl FreedBlocks {
     }
 
     /// How many blocks of this size a fill takes if it finds no large one; the next takes twice as many. None for a while if a
-    /// fill took several of another size: objects differ then, and only a large block serves many of them.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner, and no block waits.
-    pub(crate) unsafe fn next_wanted(&self, size: usize) -> usize {
-        let (mut wanted, last) = (self.wanted.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
-        let mut large = self.large.load(Ordering::Relaxed);
+    /// fill took several of another size: objects differ then, and only a large block serves many of them. No block should
+    /// wait.
+    pub(crate) fn next_wanted<P>(own: OwnBuffer<'_, P, Self>, size: usize) -> usize {
+        let this = own.kept();
+        let (mut wanted, last) = (this.wanted.load(Ordering::Relaxed), this.size.load(Ordering::Relaxed));
+        let mut large = this.large.load(Ordering::Relaxed);
         if last != 0 && last != size {
             (large, wanted) = (LARGE, WANTED_MIN);
         }
-        self.size.store(0, Ordering::Relaxed);
-        self.large.store(large.saturating_sub(1), Ordering::Relaxed);
+        this.size.store(0, Ordering::Relaxed);
+        this.large.store(large.saturating_sub(1), Ordering::Relaxed);
         let next = if large == 0 { BATCH.min(2 * wanted) } else { wanted };
-        self.wanted.store(next, Ordering::Relaxed);
+        this.wanted.store(next, Ordering::Relaxed);
         if large == 0 { wanted } else { 0 }
     }
 
     /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. There should be none yet.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner. `blocks` are whole granules of the pool and multiples of `size`, and nothing
-    ///   uses them.
-    pub(crate) unsafe fn keep(&self, size: usize, blocks: impl Iterator<Item = Block>) {
-        let (mut first, mut waiting) = (None, 0);
+    /// - `blocks` are whole granules of the pool and multiples of `size`, and nothing uses them.
+    pub(crate) unsafe fn keep<P>(
+        own: OwnBuffer<'_, P, Self>,
+        size: usize,
+        blocks: impl Iterator<Item = Block>,
+    ) {
+        let (this, mut first, mut waiting) = (own.kept(), None, 0);
         for block in blocks {
             let mut rest = block;
             while let Some((unit, after)) = rest.split_at(size).filter(|_| rest.size() != 0) {
                 // SAFETY: whole granules that nothing uses.
-                first = Some(unsafe { FreeBlock::link(unit.base(), first, self.key) });
+                first = Some(unsafe { FreeBlock::link(unit.base(), first, this.key) });
                 (waiting, rest) = (waiting + size, after);
             }
         }
-        self.first.set(first);
-        self.size.store(size, Ordering::Relaxed);
-        self.waiting.store(waiting, Ordering::Relaxed);
+        this.first.set(first);
+        this.size.store(size, Ordering::Relaxed);
+        this.waiting.store(waiting, Ordering::Relaxed);
     }
 
     /// Takes the next block that waits, if they are of this size.
     ///
     /// # Errors
     /// [`Damaged`] if its link was written over. All blocks are lost then.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
     #[inline(always)]
-    pub(crate) unsafe fn pop_waiting(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        let serves = waiting != 0 && size == self.size.load(Ordering::Relaxed) && align.get() <= GRANULE;
+    pub(crate) fn pop_waiting<P>(
+        own: OwnBuffer<'_, P, Self>,
+        size: usize,
+        align: Align,
+    ) -> Result<Option<Block>, Damaged> {
+        let this = own.kept();
+        let waiting = this.waiting.load(Ordering::Relaxed);
+        let serves = waiting != 0 && size == this.size.load(Ordering::Relaxed) && align.get() <= GRANULE;
         if !serves {
             return Ok(None);
         }
-        // SAFETY: the first block waits, so it begins with its link. The caller is the owner.
-        let Some(base) = self.sound(unsafe { self.first.pop(GRANULE, self.key) })? else { return Ok(None) };
-        self.waiting.store(waiting - size, Ordering::Relaxed);
+        // SAFETY: the first block waits, so it begins with its link. `own` is the owner's.
+        let Some(base) = this.sound(unsafe { this.first.pop(GRANULE, this.key) })? else { return Ok(None) };
+        this.waiting.store(waiting - size, Ordering::Relaxed);
         // SAFETY: the block waited, and is in no list any more.
         Ok(Some(unsafe { Block::new(base, size) }))
     }
 
     /// Takes all blocks that wait, one by one. The next fill takes few of them. After damage the others
     /// are lost.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner, as long as it uses the iterator.
-    pub(crate) unsafe fn take_waiting(&self) -> impl Iterator<Item = Result<Block, Damaged>> {
-        self.wanted.store(WANTED_MIN, Ordering::Relaxed);
-        let size = self.size.load(Ordering::Relaxed);
-        // SAFETY: the caller is the owner.
-        iter::from_fn(move || unsafe { self.pop_waiting(size, Align::WORD) }.transpose())
+    pub(crate) fn take_waiting<P>(
+        own: OwnBuffer<'_, P, Self>,
+    ) -> impl Iterator<Item = Result<Block, Damaged>> {
+        own.kept().wanted.store(WANTED_MIN, Ordering::Relaxed);
+        let size = own.kept().size.load(Ordering::Relaxed);
+        iter::from_fn(move || Self::pop_waiting(own, size, Align::WORD).transpose())
     }
 
     /// What was taken; after damage all blocks are lost.
@@ -143,14 +145,15 @@ impl FreedBlocks {
     /// Keeps a block. Returns it if it is too large, or if the buffer keeps as many as it may.
     ///
     /// # Safety
-    /// - The caller is the buffer's owner, and gives up the block, which is whole granules of the pool.
+    /// - The caller gives up the block, which is whole granules of the pool.
     #[inline(always)]
-    pub(crate) unsafe fn push(&self, block: Block) -> Option<Block> {
-        let count = self.count.load(Ordering::Relaxed);
-        let Some(bin) = self.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Some(block) };
-        // SAFETY: whole granules, which the caller gives up. It is the owner.
-        unsafe { bin.push(block.base(), self.key) };
-        self.count.store(count + 1, Ordering::Relaxed);
+    pub(crate) unsafe fn push<P>(own: OwnBuffer<'_, P, Self>, block: Block) -> Option<Block> {
+        let this = own.kept();
+        let count = this.count.load(Ordering::Relaxed);
+        let Some(bin) = this.bin(block.size()).filter(|_| count < BLOCKS_MAX) else { return Some(block) };
+        // SAFETY: whole granules, which the caller gives up. `own` is the owner's.
+        unsafe { bin.push(block.base(), this.key) };
+        this.count.store(count + 1, Ordering::Relaxed);
         None
     }
 
@@ -158,18 +161,20 @@ impl FreedBlocks {
     ///
     /// # Errors
     /// [`Damaged`] if its link was written over, or leads in a ring. All blocks are lost then.
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
     #[inline(always)]
-    pub(crate) unsafe fn pop(&self, size: usize, align: Align) -> Result<Option<Block>, Damaged> {
-        let Some(bin) = self.bin(size).filter(|_| align.get() <= GRANULE) else { return Ok(None) };
-        if LinkKey::CHECKS && self.is_empty() && bin.first().is_some() {
-            return self.sound(Err(Damaged));
+    pub(crate) fn pop<P>(
+        own: OwnBuffer<'_, P, Self>,
+        size: usize,
+        align: Align,
+    ) -> Result<Option<Block>, Damaged> {
+        let this = own.kept();
+        let Some(bin) = this.bin(size).filter(|_| align.get() <= GRANULE) else { return Ok(None) };
+        if LinkKey::CHECKS && this.is_empty() && bin.first().is_some() {
+            return this.sound(Err(Damaged));
         }
-        // SAFETY: the first block is kept, so it begins with its link. The caller is the owner.
-        let Some(base) = self.sound(unsafe { bin.pop(GRANULE, self.key) })? else { return Ok(None) };
-        self.count.store(self.count.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+        // SAFETY: the first block is kept, so it begins with its link. `own` is the owner's.
+        let Some(base) = this.sound(unsafe { bin.pop(GRANULE, this.key) })? else { return Ok(None) };
+        this.count.store(this.count.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
         // SAFETY: the block was put into the bin of its size, and is in no bin any more.
         Ok(Some(unsafe { Block::new(base, size) }))
     }
@@ -178,13 +183,12 @@ impl FreedBlocks {
     ///
     /// # Errors
     /// As [`FreedBlocks::pop`].
-    ///
-    /// # Safety
-    /// - The caller is the buffer's owner.
-    pub(crate) unsafe fn take_all(&self, mut take: impl FnMut(Block)) -> Result<(), Damaged> {
+    pub(crate) fn take_all<P>(
+        own: OwnBuffer<'_, P, Self>,
+        mut take: impl FnMut(Block),
+    ) -> Result<(), Damaged> {
         for size in (1..=BINS).map(|granules| granules * GRANULE) {
-            // SAFETY: the caller is the owner.
-            while let Some(block) = unsafe { self.pop(size, Align::WORD) }? {
+            while let Some(block) = Self::pop(own, size, Align::WORD)? {
                 take(block);
             }
         }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+use tripoint_core::{GivesWay, KeepsInBuffer, OwnBuffer};
+
 /// A class that fills only buffers it knows, and counts what it is asked.
 #[derive(Debug)]
 struct Knowing<'t, P> {
@@ -14,20 +16,40 @@ struct Knowing<'t, P> {
 const PREALLOCATED: usize = 4 * GRANULE;
 const PATTERN: u8 = 0x5a;
 
-// SAFETY: blocks are whole fills of the pool under this one, so they are large enough, aligned, and
-// overlap no others. This class allocates the front of each, in whole granules, and says so.
-unsafe impl<P: ManualPool> PoolClass for Knowing<'_, P> {
-    const CLASS: &'static str = P::CLASS;
-    const FLIPPABLE: bool = false;
+impl<P: ManualPool> KeepsInBuffer for Knowing<'_, P> {
     const KEEPS_UNUSED: bool = true;
 
-    type Arena = P::Arena;
-    type Barrier = P::Barrier;
     type Buffer = P::Buffer;
 
     fn new_buffer(&self) -> P::Buffer {
         self.pool.new_buffer()
     }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, P::Buffer>, layout: Layout) -> Result<Option<Fill>> {
+        own.pool().filled.fetch_add(1, Ordering::Relaxed);
+        let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
+        let fill = own.pool().pool.fill(needed)?;
+        // SAFETY: fresh memory, at least as large.
+        unsafe { fill.block.base().write_bytes(PATTERN, PREALLOCATED) };
+        Ok(Some(Fill { preallocated: PREALLOCATED, ..fill }))
+    }
+
+    unsafe fn finish_buffer(own: OwnBuffer<'_, Self, P::Buffer>) -> bool {
+        own.pool().finished.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+}
+
+impl<P: ManualPool> GivesWay for Knowing<'_, P> {}
+
+// SAFETY: blocks are whole fills of the pool under this one, so they are large enough, aligned, and
+// overlap no others. This class allocates the front of each, in whole granules, and says so.
+unsafe impl<P: ManualPool> PoolClass for Knowing<'_, P> {
+    const CLASS: &'static str = P::CLASS;
+    const FLIPPABLE: bool = false;
+
+    type Arena = P::Arena;
+    type Barrier = P::Barrier;
 
     fn header(&self) -> &PoolHeader<P::Arena> {
         self.pool.header()
@@ -47,20 +69,6 @@ unsafe impl<P: ManualPool> PoolClass for Knowing<'_, P> {
 
     fn fill(&self, _layout: Layout) -> Result<Fill> {
         Err(Error::Parameter("no buffer"))
-    }
-
-    unsafe fn fill_buffer(&self, _buffer: &P::Buffer, layout: Layout) -> Result<Fill> {
-        self.filled.fetch_add(1, Ordering::Relaxed);
-        let needed = Layout::from_size_align(layout.size() + PREALLOCATED, layout.align()).unwrap();
-        let fill = self.pool.fill(needed)?;
-        // SAFETY: fresh memory, at least as large.
-        unsafe { fill.block.base().write_bytes(PATTERN, PREALLOCATED) };
-        Ok(Fill { preallocated: PREALLOCATED, ..fill })
-    }
-
-    unsafe fn finish_buffer(&self, _buffer: &P::Buffer) -> bool {
-        self.finished.fetch_add(1, Ordering::Relaxed);
-        false
     }
 
     unsafe fn empty(&self, unused: Block) {
@@ -112,7 +120,7 @@ fn a_class_under_a_debug_pool_still_knows_its_buffers() {
     let mvff = Mvff::create(&arena, MvffOptions { extend_by: GRAIN, ..MvffOptions::default() }).unwrap();
     let [filled, finished] = [0; 2].map(AtomicUsize::new);
     let pool = debug(Knowing { pool: mvff, filled: &filled, finished: &finished });
-    const { assert!(<DebugPool<Knowing<'_, Mvff<&ClientArena<'_>>>> as PoolClass>::KEEPS_UNUSED) };
+    const { assert!(<DebugPool<Knowing<'_, Mvff<&ClientArena<'_>>>> as KeepsInBuffer>::KEEPS_UNUSED) };
     let mut point = AllocationPoint::create(&pool).unwrap();
     let object = PoolBox::into_raw(point.boxed([7_u64; 5]).unwrap()).cast::<u8>();
     // SAFETY: what the class allocated lies before the first object of a fill.

@@ -6,7 +6,7 @@ use core::fmt;
 use core::panic::AssertUnwindSafe;
 use std::panic::catch_unwind;
 
-use tripoint_core::SymmetricFence;
+use tripoint_core::{GivesWay, KeepsInBuffer, OwnBuffer, SymmetricFence};
 use tripoint_pools::FreedBlocks;
 
 type Inner<'a> = Mvff<&'a ClientArena<'a>>;
@@ -17,6 +17,35 @@ struct Unwinds<'a> {
     next: Cell<bool>,
 }
 
+impl<'a> Unwinds<'a> {
+    fn inner<'b>(own: OwnBuffer<'b, Self, FreedBlocks>) -> OwnBuffer<'b, Inner<'a>, FreedBlocks> {
+        // SAFETY: what it keeps was made by the pool inside, and `own` is the owner's.
+        unsafe { OwnBuffer::new(&own.pool().pool, own.kept()) }
+    }
+}
+
+impl KeepsInBuffer for Unwinds<'_> {
+    type Buffer = FreedBlocks;
+
+    fn new_buffer(&self) -> FreedBlocks {
+        self.pool.new_buffer()
+    }
+
+    unsafe fn fill_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Result<Option<Fill>> {
+        // SAFETY: the buffer is reset.
+        unsafe { Inner::fill_buffer(Self::inner(own), layout) }
+    }
+
+    unsafe fn empty_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, unused: Block) -> Option<Block> {
+        // SAFETY: the caller returns the end of the buffer's fill.
+        let unused = unsafe { Inner::empty_buffer(Self::inner(own), unused) };
+        assert!(!own.pool().next.take(), "a hook that fails");
+        unused
+    }
+}
+
+impl GivesWay for Unwinds<'_> {}
+
 // SAFETY: what the pool inside promises.
 unsafe impl<'a> PoolClass for Unwinds<'a> {
     const CLASS: &'static str = Inner::CLASS;
@@ -25,11 +54,6 @@ unsafe impl<'a> PoolClass for Unwinds<'a> {
 
     type Arena = &'a ClientArena<'a>;
     type Barrier = SymmetricFence;
-    type Buffer = FreedBlocks;
-
-    fn new_buffer(&self) -> FreedBlocks {
-        self.pool.new_buffer()
-    }
 
     fn header(&self) -> &PoolHeader<&'a ClientArena<'a>> {
         self.pool.header()
@@ -49,17 +73,6 @@ unsafe impl<'a> PoolClass for Unwinds<'a> {
 
     fn fill(&self, layout: Layout) -> Result<Fill> {
         self.pool.fill(layout)
-    }
-
-    unsafe fn fill_buffer(&self, buffer: &FreedBlocks, layout: Layout) -> Result<Fill> {
-        // SAFETY: the caller owns the buffer.
-        unsafe { self.pool.fill_buffer(buffer, layout) }
-    }
-
-    unsafe fn empty_buffer(&self, buffer: &FreedBlocks, unused: Block) {
-        // SAFETY: the caller owns the buffer, and returns the end of its fill.
-        unsafe { self.pool.empty_buffer(buffer, unused) };
-        assert!(!self.next.take(), "a hook that fails");
     }
 
     unsafe fn empty(&self, unused: Block) {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use tripoint_core::{
     BarrierPair, BasicBuffer, Block, Check, CheckError, CheckLevel, ClientArena, Describe, Error, Fill,
-    PoolClass, PoolHeader, PoolSizes, Result,
+    GivesWay, KeepsInBuffer, PoolClass, PoolHeader, PoolSizes, Result,
 };
 
 const ALIGN: usize = 16;
@@ -17,17 +17,22 @@ pub struct Flippable<B: BarrierPair> {
     header: PoolHeader<ClientArena<'static>>,
 }
 
+impl<B: BarrierPair> KeepsInBuffer for Flippable<B> {
+    type Buffer = BasicBuffer;
+
+    fn new_buffer(&self) -> BasicBuffer {
+        BasicBuffer
+    }
+}
+
+impl<B: BarrierPair> GivesWay for Flippable<B> {}
+
 // SAFETY: no block is handed out, and sizes are rounded up to the alignment.
 unsafe impl<B: BarrierPair> PoolClass for Flippable<B> {
     const CLASS: &'static str = "Flippable";
     const FLIPPABLE: bool = true;
     type Arena = ClientArena<'static>;
     type Barrier = B;
-    type Buffer = BasicBuffer;
-
-    fn new_buffer(&self) -> BasicBuffer {
-        BasicBuffer
-    }
 
     fn header(&self) -> &PoolHeader<Self::Arena> {
         &self.header

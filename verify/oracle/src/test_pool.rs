@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tripoint_core::{
     AddrRange, Align, BarrierPair, BasicBuffer, Block, BufferClass, Check, CheckError, CheckLevel,
-    ClientArena, Describe, Error, Fill, ManualPool, PoolClass, PoolHeader, PoolSizes, RankSet, Result,
-    Segment, SegmentBuffer, Store, SymmetricFence, ensure,
+    ClientArena, Describe, Error, Fill, GivesWay, KeepsInBuffer, ManualPool, PoolClass, PoolHeader,
+    PoolSizes, RankSet, Result, Segment, SegmentBuffer, Store, SymmetricFence, ensure,
 };
 
 /// The alignment, in bytes, of everything in a test pool.
@@ -27,11 +27,11 @@ pub trait Form: Copy + Sync + fmt::Debug {
     const FLIPPABLE: bool;
     /// See [`PoolClass::Barrier`].
     type Barrier: BarrierPair;
-    /// See [`PoolClass::Buffer`].
+    /// See [`KeepsInBuffer::Buffer`].
     type Buffer: BufferClass;
     /// See [`PoolClass::barrier`].
     fn barrier(self) -> Self::Barrier;
-    /// See [`PoolClass::new_buffer`].
+    /// See [`KeepsInBuffer::new_buffer`].
     fn new_buffer(self) -> Self::Buffer;
 }
 
@@ -193,6 +193,16 @@ fn rounded(layout: Layout) -> Option<usize> {
     (size <= SIZE_MAX && layout.align() <= ALIGN_MAX).then_some(size)
 }
 
+impl<F: Form> KeepsInBuffer for TestPool<'_, F> {
+    type Buffer = F::Buffer;
+
+    fn new_buffer(&self) -> F::Buffer {
+        self.form.new_buffer()
+    }
+}
+
+impl<F: Form> GivesWay for TestPool<'_, F> {}
+
 // SAFETY: fills are cut from blocks that leave the free list, so none overlap;
 // they are aligned as asked, with the preallocated part rounded to the alignment,
 // and all sizes are multiples of `MIN_ALIGN`.
@@ -201,7 +211,6 @@ unsafe impl<'a, F: Form> PoolClass for TestPool<'a, F> {
     const FLIPPABLE: bool = F::FLIPPABLE;
     type Arena = &'a ClientArena<'a>;
     type Barrier = F::Barrier;
-    type Buffer = F::Buffer;
 
     fn header(&self) -> &PoolHeader<Self::Arena> {
         &self.header
@@ -209,10 +218,6 @@ unsafe impl<'a, F: Form> PoolClass for TestPool<'a, F> {
 
     fn barrier(&self) -> F::Barrier {
         self.form.barrier()
-    }
-
-    fn new_buffer(&self) -> F::Buffer {
-        self.form.new_buffer()
     }
 
     fn min_align(&self) -> usize {

@@ -7,7 +7,9 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use tripoint::author::{Block, Fill, PoolHeader, RankSet, SegmentBuffer, SingleCore};
+use tripoint::author::{
+    Block, Fill, GivesWay, KeepsInBuffer, PoolHeader, RankSet, SegmentBuffer, SingleCore,
+};
 use tripoint::{Check, CheckError, CheckLevel, Describe, MvffOptions, PoolClass, PoolSizes, Result, Store};
 
 use crate::memory::{Arena, Messages};
@@ -34,6 +36,16 @@ impl Nursery {
     }
 }
 
+impl KeepsInBuffer for Nursery {
+    type Buffer = SegmentBuffer;
+
+    fn new_buffer(&self) -> SegmentBuffer {
+        SegmentBuffer::new(RankSet::EXACT)
+    }
+}
+
+impl GivesWay for Nursery {}
+
 // SAFETY: memory, sizes and alignments are the inner pool's, which keeps these
 // promises; only how commits end differs.
 unsafe impl PoolClass for Nursery {
@@ -44,11 +56,6 @@ unsafe impl PoolClass for Nursery {
 
     type Arena = Arena;
     type Barrier = SingleCore;
-    type Buffer = SegmentBuffer;
-
-    fn new_buffer(&self) -> SegmentBuffer {
-        SegmentBuffer::new(RankSet::EXACT)
-    }
 
     fn header(&self) -> &PoolHeader<Arena> {
         self.0.header()
