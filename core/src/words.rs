@@ -11,6 +11,7 @@ mod debug_as_text;
 pub(crate) mod describe;
 pub(crate) mod error;
 pub(crate) mod event;
+mod event_table;
 pub(crate) mod fork_gate;
 pub(crate) mod json;
 pub(crate) mod node_set;

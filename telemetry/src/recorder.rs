@@ -14,3 +14,5 @@ mod tallies;
 pub(crate) mod telemetry;
 #[cfg(feature = "std")]
 mod thread;
+mod values;
+mod written;

@@ -97,3 +97,29 @@ fn hexadecimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, 
     let texts = Vec::<String>::deserialize(deserializer)?;
     texts.iter().map(|text| from_hexadecimal(text)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+    use tripoint_telemetry::format::{EventKind, FieldForm};
+
+    use super::*;
+
+    /// If a field had another form than here, events with it could not be read at all.
+    #[test]
+    fn events_of_every_kind_are_read() {
+        let value = |form| match form {
+            FieldForm::Text => json!("text"),
+            FieldForm::Site => json!(["0x1"]),
+            FieldForm::Address | FieldForm::Handle => json!("0x1"),
+            _ => json!(1),
+        };
+        for kind in EventKind::ALL {
+            let fields = kind.fields().iter().map(|field| (field.name.to_owned(), value(field.form)));
+            let line = Value::Object(fields.collect::<Map<_, _>>()).to_string();
+            if let Err(error) = Event::from_json(&line) {
+                panic!("{} has a field of {kind:?} in another form: {error}", file!());
+            }
+        }
+    }
+}

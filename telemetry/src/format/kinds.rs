@@ -33,207 +33,154 @@ pub enum FieldForm {
     Site,
 }
 
-/// The kinds of events. The number of a kind is in its records, and is the number of its bit
-/// in the switch for events; all are below 64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-#[repr(u16)]
-pub enum EventKind {
-    /// A thread attached, with a name.
-    ThreadAttach = 2,
-    /// A thread that had attached is about to return its ring.
-    ThreadDetach = 3,
-    /// The program marked a place in the stream of events.
-    Marker = 4,
-    /// An arena was created.
-    CreateArena = 8,
-    /// An arena is about to release its memory.
-    DestroyArena = 9,
-    /// A pool was created.
-    CreatePool = 10,
-    /// A pool was destroyed.
-    DestroyPool = 11,
-    /// A pool took memory from its arena.
-    Extend = 12,
-    /// A pool returned memory to its arena.
-    Retract = 13,
-    /// An arena committed memory.
-    Grow = 14,
-    /// An arena decommitted memory.
-    Shrink = 15,
-    /// A frozen arena refused to grow.
-    GrowthRefused = 16,
-    /// An allocation point or another buffer was created.
-    CreatePoint = 20,
-    /// A buffer is being destroyed.
-    DestroyPoint = 21,
-    /// A buffer was filled.
-    Fill = 22,
-    /// A buffer returned what it did not use, or objects that were popped.
-    Empty = 23,
-    /// The owner of a buffer observed trips.
-    Trip = 24,
-    /// A buffer was flipped.
-    Flip = 25,
-    /// A commit failed.
-    CommitFailed = 26,
-    /// A frame was pushed.
-    PushFrame = 27,
-    /// A frame was popped.
-    PopFrame = 28,
-    /// A point whose log is on reserved an object, or a batch.
-    Reserve = 32,
-    /// A point whose log is on committed what it had reserved.
-    Commit = 33,
-    /// A point whose log is on abandoned what it had reserved, or its commit failed.
-    Abandon = 34,
-    /// A store whose log is on allocated an object. The type name is empty if it is not known.
-    Alloc = 35,
-    /// A store whose log is on is about to free an object.
-    Free = 36,
-    /// An object was sampled, on the thread of the record. Pool 0 is the program's global allocator, or a pool that is
-    /// not known. The kind is the name of an [`ObjectKind`](crate::ObjectKind). The name of the pool's class and that
-    /// of the type are empty if they are not known.
-    Sample = 37,
-    /// A thread begins to stop a heap. Mutator 0 is a thread without one there.
-    BeginStop = 40,
-    /// A heap is stopped.
-    Stop = 41,
-    /// A heap was not stopped in time. The mutator is one that did not give way; 0 if another thread stopped the heap.
-    PostponeStop = 42,
-    /// A stop is about to end.
-    EndStop = 43,
-    /// A mutator is about to wait for the end of a stop, on the thread of the record.
-    GiveWay = 44,
-    /// A mutator that gave way goes on.
-    GoOn = 45,
-    /// A collection of a heap begins. In files of tripoint before steps had kinds of their own, also a step.
-    BeginCollection = 46,
-    /// A collection has ended.
-    EndCollection = 47,
-    /// The program entered a phase of the contract.
-    Phase = 48,
-    /// The contract recorded a violation, something that it excuses, or an alarm.
-    Violation = 49,
-    /// An amnesty began.
-    BeginAmnesty = 50,
-    /// An amnesty ended.
-    EndAmnesty = 51,
-    /// A collection, or one in steps, knows what it keeps, and begins to sweep. Before it marked, or copied that many bytes.
-    BeginSweep = 52,
-    /// A step of a collection begins.
-    BeginStep = 53,
-    /// A step has ended. After the last one of a collection, `done` is 1, and `kept` and `freed` are of all of it; otherwise
-    /// these are 0. `allowed_ns` is [`u64::MAX`] if the step was allowed any time, and so is `taken_ns` if its caller has no
-    /// clock.
-    EndStep = 54,
-    /// The program noted the sizes of a pool.
-    NoteSizes = 55,
-}
-
-macro_rules! kinds {
-    ($($kind:ident, $name:literal { $($field:ident: $form:ident),* $(,)? })*) => {
-        impl EventKind {
-            /// All kinds, in the order of their numbers.
-            pub const ALL: &'static [Self] = &[$(Self::$kind),*];
-
-            /// The name, for people and for JSON.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)* }
+/// Passes the list of all kinds to a macro, after what is to be passed on to it in brackets: those of the table of
+/// events ([`tripoint_core::for_each_event`]), and telemetry's own.
+macro_rules! with_kinds {
+    ([$make:ident $($more:tt)*] $(
+        $(#[$doc:meta])*
+        $number:literal: $name:ident, $probe:ident, since $since:literal $(, of $arena:ident)? {
+            $($(#[$field_doc:meta])* $field:ident: $type:ty as $form:ident,)*
+        } $(parts {
+            $($(#[$part_doc:meta])* $part:ident: $part_type:ty as {
+                $($(#[$word_doc:meta])* $word:ident: $word_form:ident,)+
+            },)+
+        })? $(texts {
+            $($(#[$text_doc:meta])* $text:ident: $text_type:ty,)+
+        })?
+    )+) => {
+        $make! {
+            [$($more)*]
+            /// A thread attached, with a name.
+            2: ThreadAttach, thread_attach, since "0.1.0" {
+                /// The name.
+                name: Text,
             }
-
-            /// The fields, in the order in which they follow the head of a record.
-            #[must_use]
-            pub const fn fields(self) -> &'static [Field] {
-                match self {
-                    $(Self::$kind => &[
-                        $(Field { name: stringify!($field), form: FieldForm::$form }),*
-                    ],)*
+            /// A thread that had attached is about to return its ring.
+            3: ThreadDetach, thread_detach, since "0.1.0" {}
+            /// The program marked a place in the stream of events.
+            4: Marker, marker, since "0.1.0" {
+                /// A number of the program's.
+                value: Number,
+                /// The name of the mark.
+                name: Text,
+                /// The code addresses of the call, if they are known, and not left out.
+                site: Site,
+            }
+            /// The program noted the sizes of a pool.
+            55: NoteSizes, note_sizes, since "0.1.0" {
+                /// The number of the arena.
+                arena: Number,
+                /// The pool.
+                pool: Number,
+                /// The bytes that the pool has from its arena.
+                total: Bytes,
+                /// The bytes of these that are free.
+                free: Bytes,
+                /// The bytes of the largest free block.
+                largest_free: Bytes,
+                /// The most bytes that the pool had from its arena.
+                high_water: Bytes,
+            }
+            $(
+                $(#[$doc])*
+                $number: $name, $probe, since $since {
+                    $(
+                        /// The number of the arena.
+                        $arena: Number,
+                    )?
+                    $($(#[$field_doc])* $field: $form,)*
+                    $($($($(#[$word_doc])* $word: $word_form,)+)+)?
+                    $($($(#[$text_doc])* $text: Text,)+)?
+                    /// The code addresses where it happened, if they are known, and not left out.
+                    site: Site,
                 }
-            }
+            )+
         }
     };
-}
-
-/// Passes the list of all kinds to another macro: the table of fields and the reader's typed events
-/// are made of the same list.
-macro_rules! with_kinds {
-    ($make:ident) => {
-        $make! {
-            ThreadAttach, "thread attach" { name: Text }
-            ThreadDetach, "thread detach" {}
-            Marker, "marker" { value: Number, name: Text, site: Site }
-            CreateArena, "create arena" { arena: Number, base: Address, size: Bytes, site: Site }
-            DestroyArena, "destroy arena" { arena: Number, base: Address, size: Bytes, site: Site }
-            CreatePool, "create pool" { arena: Number, pool: Number, class: Text, site: Site }
-            DestroyPool, "destroy pool" { arena: Number, pool: Number, class: Text, site: Site }
-            Extend, "extend" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
-            Retract, "retract" { arena: Number, pool: Number, base: Address, size: Bytes, site: Site }
-            Grow, "grow" { arena: Number, size: Bytes, site: Site }
-            Shrink, "shrink" { arena: Number, size: Bytes, site: Site }
-            GrowthRefused, "growth refused" { arena: Number, size: Bytes, site: Site }
-            CreatePoint, "create point" { arena: Number, pool: Number, buffer: Handle, kind: Text, site: Site }
-            DestroyPoint, "destroy point" { arena: Number, pool: Number, buffer: Handle, site: Site }
-            Fill, "fill" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
-            Empty, "empty" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
-            Trip, "trip" { arena: Number, pool: Number, buffer: Handle, requests: Count, site: Site }
-            Flip, "flip" { arena: Number, pool: Number, buffer: Handle, base: Address, size: Bytes, site: Site }
-            CommitFailed, "commit failed" {
-                arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, site: Site,
-            }
-            PushFrame, "push frame" { arena: Number, pool: Number, buffer: Handle, init: Address, site: Site }
-            PopFrame, "pop frame" {
-                arena: Number, pool: Number, buffer: Handle, init: Address, size: Bytes, site: Site,
-            }
-            Reserve, "reserve" {
-                arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, unit: Bytes,
-                type_name: Text, site: Site,
-            }
-            Commit, "commit" { arena: Number, pool: Number, buffer: Handle, object: Address, size: Bytes, site: Site }
-            Abandon, "abandon" { arena: Number, pool: Number, buffer: Handle, object: Address, site: Site }
-            Alloc, "alloc" {
-                arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, type_name: Text, site: Site,
-            }
-            Free, "free" { arena: Number, pool: Number, object: Address, size: Bytes, align: Bytes, site: Site }
-            Sample, "sample" {
-                arena: Number, pool: Number, object: Address, size: Bytes, offset: Bytes, mean: Bytes,
-                kind: Text, class: Text, type_name: Text, site: Site,
-            }
-            BeginStop, "begin stop" { arena: Number, heap: Handle, mutator: Number, site: Site }
-            Stop, "stop" { arena: Number, heap: Handle, site: Site }
-            PostponeStop, "postpone stop" { arena: Number, heap: Handle, mutator: Number, site: Site }
-            EndStop, "end stop" { arena: Number, heap: Handle, site: Site }
-            GiveWay, "give way" { arena: Number, heap: Handle, mutator: Number, site: Site }
-            GoOn, "go on" { arena: Number, heap: Handle, mutator: Number, site: Site }
-            BeginCollection, "begin collection" { arena: Number, heap: Handle, reason: Text, site: Site }
-            EndCollection, "end collection" {
-                arena: Number, heap: Handle, examined: Bytes, kept: Bytes, freed: Bytes, site: Site,
-            }
-            Phase, "phase" { from: Text, to: Text, site: Site }
-            Violation, "violation" {
-                slot: Number, count: Count, bytes: Bytes, address: Address, call: Number,
-                kind: Text, class: Text, site: Site,
-            }
-            BeginAmnesty, "begin amnesty" { slot: Number, reason: Text, site: Site }
-            EndAmnesty, "end amnesty" { slot: Number, reason: Text, site: Site }
-            BeginSweep, "begin sweep" { arena: Number, heap: Handle, copied: Bytes, site: Site }
-            BeginStep, "begin step" { arena: Number, heap: Handle, site: Site }
-            EndStep, "end step" {
-                arena: Number, heap: Handle, examined: Bytes, done: Number, kept: Bytes, freed: Bytes,
-                allowed_ns: Count, taken_ns: Count, site: Site,
-            }
-            NoteSizes, "note sizes" {
-                arena: Number, pool: Number, total: Bytes, free: Bytes, largest_free: Bytes, high_water: Bytes,
-            }
-        }
+    ($make:ident $($more:tt)*) => {
+        tripoint_core::for_each_event! { with_kinds $make $($more)* }
     };
 }
 
 #[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
 pub(crate) use with_kinds;
 
-with_kinds!(kinds);
+/// Declares the kinds of the list.
+macro_rules! declare {
+    ([$(#[$about:meta])* pub enum $EventKind:ident] $(
+        $(#[$doc:meta])*
+        $number:literal: $name:ident, $probe:ident, since $since:literal {
+            $($(#[$field_doc:meta])* $field:ident: $form:ident,)*
+        }
+    )+) => {
+        $(#[$about])*
+        pub enum $EventKind {
+            $(
+                $(#[$doc])*
+                #[doc = ""]
+                #[doc = concat!("Since version ", $since, ".")]
+                $name = $number,
+            )+
+        }
+
+        /// All kinds, in the order of their declarations.
+        const DECLARED: &[$EventKind] = &[$($EventKind::$name),+];
+
+        impl $EventKind {
+            /// The name, for people and for JSON.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => {
+                        const NAME: [u8; stringify!($probe).len()] = spaced(stringify!($probe));
+                        const { text(&NAME) }
+                    })+
+                }
+            }
+
+            /// The fields, in the order in which they follow the head of a record.
+            #[must_use]
+            pub const fn fields(self) -> &'static [Field] {
+                match self {
+                    $(Self::$name => &[
+                        $(Field { name: stringify!($field), form: FieldForm::$form }),*
+                    ],)+
+                }
+            }
+        }
+    };
+}
+
+with_kinds! {
+    declare
+
+    /// The kinds of events. The number of a kind is in its records, and is the number of its bit
+    /// in the switch for events; all are below 64.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    #[repr(u16)]
+    pub enum EventKind
+}
+
+/// The bytes of a name, with spaces for `_`.
+const fn spaced<const BYTES: usize>(name: &str) -> [u8; BYTES] {
+    let (mut bytes, mut at) = ([b' '; BYTES], 0);
+    while at < BYTES {
+        if name.as_bytes()[at] != b'_' {
+            bytes[at] = name.as_bytes()[at];
+        }
+        at += 1;
+    }
+    bytes
+}
+
+/// The text of these bytes. Only constants are made by it, so what is no text is refused when it is compiled.
+const fn text(bytes: &[u8]) -> &str {
+    match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(_) => panic!("a name with spaces is text"),
+    }
+}
 
 /// How many numbers kinds can have: as many as a word has bits.
 const NUMBERS: usize = u64::BITS as usize;
@@ -241,7 +188,7 @@ const NUMBERS: usize = u64::BITS as usize;
 /// The kind of each number.
 const BY_NUMBER: [Option<EventKind>; NUMBERS] = {
     let mut kinds = [None; NUMBERS];
-    let mut rest = EventKind::ALL;
+    let mut rest = DECLARED;
     while let [kind, others @ ..] = rest {
         kinds[*kind as usize] = Some(*kind);
         rest = others;
@@ -249,7 +196,23 @@ const BY_NUMBER: [Option<EventKind>; NUMBERS] = {
     kinds
 };
 
+/// The kinds in the order of their numbers.
+const IN_ORDER: [EventKind; DECLARED.len()] = {
+    let (mut kinds, mut found, mut number) = ([DECLARED[0]; DECLARED.len()], 0, 0);
+    while number < NUMBERS {
+        if let Some(kind) = BY_NUMBER[number] {
+            kinds[found] = kind;
+            found += 1;
+        }
+        number += 1;
+    }
+    kinds
+};
+
 impl EventKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: &'static [Self] = &IN_ORDER;
+
     /// The mask of this kind in the switch [`Events`](super::SwitchWord::Events).
     #[must_use]
     pub const fn bit(self) -> u64 {
@@ -265,6 +228,11 @@ impl EventKind {
 
 #[cfg(test)]
 mod tests {
+    use std::format;
+    use std::path::Path;
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
     use super::*;
     use crate::format::record::{HEAD_WORDS, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES};
     use crate::format::text::text_words;
@@ -292,5 +260,53 @@ mod tests {
             assert!(HEAD_WORDS + words <= MAX_RECORD_WORDS, "{kind:?} may take {words} words");
             assert!(kind.fields().is_sorted_by_key(|field| order(field.form)), "words, texts, a site");
         }
+    }
+
+    /// The rows of the table of kinds, with the numbers of these.
+    macro_rules! rows {
+        ([] $(
+            $(#[$doc:meta])*
+            $number:literal: $name:ident, $probe:ident, since $since:literal {
+                $($(#[$field_doc:meta])* $field:ident: $form:ident,)*
+            }
+        )+) => {
+            [$((EventKind::$name, $since)),+]
+        };
+    }
+
+    /// The table of kinds on the page of the format.
+    fn table() -> String {
+        let mut rows = Vec::from(with_kinds!(rows));
+        rows.sort();
+        let field = |field: &Field| match field.form {
+            FieldForm::Site => format!("`{}`", field.name),
+            form => format!("`{}` {}", field.name, format!("{form:?}").to_lowercase()),
+        };
+        let row = |(kind, since): &(EventKind, &str)| {
+            let fields: Vec<_> = kind.fields().iter().map(field).collect();
+            format!("| {} | {} | {} | {since} |\n", *kind as u16, kind.name(), fields.join(", "))
+        };
+        HEADING.to_string() + "|---|---|---|---|\n" + &rows.iter().map(row).collect::<String>()
+    }
+
+    const HEADING: &str = "| number | kind | fields | since |\n";
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a page is read")]
+    fn the_page_of_the_format_has_the_table_of_kinds() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("design/telemetry.md");
+        let page = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = page.split_once(HEADING).expect("the page has the table");
+        let rows = rest.split_inclusive('\n').take_while(|line| line.starts_with('|'));
+        let after = &rest[rows.map(str::len).sum()..];
+        let made = [before, &table(), after].concat();
+        if std::env::var_os("TRIPOINT_BLESS").is_some() {
+            return std::fs::write(path, made).unwrap();
+        }
+        assert!(
+            made == page,
+            "design/telemetry.md has other kinds: TRIPOINT_BLESS=1 writes these\n{}",
+            table()
+        );
     }
 }

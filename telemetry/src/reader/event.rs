@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::internal::Json;
 
-use crate::format::{EventKind, Field, FieldForm, HEAD_WORDS, Head, RecordKind};
+use crate::format::{EventKind, Field, FieldForm, HEAD_WORDS, Head, RecordKind, with_kinds};
 use crate::reader::sample::RecordedSample;
 use crate::reader::values::{CodeAddresses, Text, Value};
 use crate::sample::{Mean, Sample};
@@ -23,41 +23,20 @@ macro_rules! type_of {
     };
 }
 
-/// The words about a form, for the documentation.
-macro_rules! words_about {
-    (Number) => {
-        "A number that names something."
-    };
-    (Handle) => {
-        "A number that stands for something that may have no number."
-    };
-    (Count) => {
-        "How many."
-    };
-    (Bytes) => {
-        "Bytes."
-    };
-    (Address) => {
-        "An address; zero if addresses are left out."
-    };
-    (Text) => {
-        "A text."
-    };
-    (Site) => {
-        "Where in the code it happened; empty if addresses are left out."
-    };
-}
-
-macro_rules! typed_events {
-    ($($kind:ident, $name:literal { $($field:ident: $form:ident),* $(,)? })*) => {
-        /// What happened, with the fields of its kind.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum Fields {
+/// Declares the events of the list of kinds.
+macro_rules! declare {
+    ([$(#[$about:meta])* pub enum $Fields:ident] $(
+        $(#[$doc:meta])*
+        $number:literal: $kind:ident, $probe:ident, since $since:literal {
+            $($(#[$field_doc:meta])* $field:ident: $form:ident,)*
+        }
+    )+) => {
+        $(#[$about])*
+        pub enum $Fields {
             $(
                 #[doc = concat!("See [`EventKind::", stringify!($kind), "`].")]
                 $kind { $(
-                    #[doc = words_about!($form)]
+                    $(#[$field_doc])*
                     $field: type_of!($form),
                 )* },
             )*
@@ -70,7 +49,7 @@ macro_rules! typed_events {
             },
         }
 
-        impl Fields {
+        impl $Fields {
             /// The fields that follow a record's head.
             fn decode(kind: EventKind, words: &[u64]) -> Option<Self> {
                 let mut words = words;
@@ -102,7 +81,7 @@ macro_rules! typed_events {
             fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$kind { $($field),* } => {
-                        f.write_str($name)?;
+                        f.write_str(EventKind::$kind.name())?;
                         $($field.show(&Field { name: stringify!($field), form: FieldForm::$form }, f)?;)*
                         Ok(())
                     })*
@@ -113,7 +92,7 @@ macro_rules! typed_events {
             fn json(&self, json: &mut Json<'_>) -> fmt::Result {
                 match self {
                     $(Self::$kind { $($field),* } => {
-                        json.text("event", $name)?;
+                        json.text("event", EventKind::$kind.name())?;
                         $($field.json(&Field { name: stringify!($field), form: FieldForm::$form }, json)?;)*
                         Ok(())
                     })*
@@ -127,7 +106,17 @@ macro_rules! typed_events {
     };
 }
 
-crate::format::with_kinds!(typed_events);
+with_kinds! {
+    declare
+
+    /// What happened, with the fields of its kind.
+    ///
+    /// A field that an event does not have is zero, or an empty text. Addresses are zero if they are left out. A
+    /// buffer and a heap are numbers that stand for them ([design/telemetry.md `.number`](crate::design::telemetry)).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Fields
+}
 
 /// An event that another process wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,13 +2,27 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Collected, Event, PoolSizes};
+use tripoint_core::{Addr, Collected, Event, PoolSizes};
 
 use crate::estimators::estimate::Sums;
 use crate::file::image::Image;
 use crate::file::table::Entry;
 use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SampleWord};
 use crate::sample::Sample;
+
+/// The buffer of an event of a point that is rare.
+pub(super) const fn buffer_of(event: &Event) -> Option<Addr> {
+    match *event {
+        Event::CreatePoint { buffer, .. }
+        | Event::DestroyPoint { buffer, .. }
+        | Event::Trip { buffer, .. }
+        | Event::Flip { buffer, .. }
+        | Event::CommitFailed { buffer, .. }
+        | Event::PushFrame { buffer, .. }
+        | Event::PopFrame { buffer, .. } => Some(buffer),
+        _ => None,
+    }
+}
 
 /// An event, with what counters need besides.
 #[derive(Clone, Copy, Debug)]
@@ -19,14 +33,6 @@ pub(super) struct Observed<'e> {
     /// The number of the event's buffer, if it has one.
     pub(super) buffer: u64,
     pub(super) without_addresses: bool,
-}
-
-/// The kinds of buffers, as text.
-pub(super) const fn kind_name(kind: tripoint_core::BufferKind) -> &'static str {
-    match kind {
-        tripoint_core::BufferKind::Mutator => "mutator",
-        tripoint_core::BufferKind::Internal => "internal",
-    }
 }
 
 impl Observed<'_> {

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Addr, Collected, Event, StepTime};
+use tripoint_core::{Addr, Event};
 
 use crate::file::image::Image;
 use crate::format::HeapWord;
@@ -23,20 +23,6 @@ pub(super) const fn heap_of(event: &Event) -> Option<Addr> {
         | Event::EndStep { heap, .. } => Some(heap),
         _ => None,
     }
-}
-
-/// How the end of a step is written: whether its collection is over, what that kept and freed, and the times allowed and
-/// taken in nanoseconds.
-pub(super) const fn numbers_of_step(collected: Option<Collected>, time: Option<StepTime>) -> [u64; 5] {
-    let (done, kept, freed) = match collected {
-        Some(Collected { kept, freed }) => (1, kept as u64, freed as u64),
-        None => (0, 0, 0),
-    };
-    let (allowed, taken) = match time {
-        Some(time) => (time.allowed_ns(), time.taken_ns()),
-        None => (u64::MAX, u64::MAX),
-    };
-    [done, kept, freed, allowed, taken]
 }
 
 /// Counts an event of a heap.
@@ -88,21 +74,5 @@ pub(super) fn count_heap(
             }
         }
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use core::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn a_step_without_a_clock_or_a_limit_is_written_as_such() {
-        assert_eq!(numbers_of_step(None, None), [0, 0, 0, u64::MAX, u64::MAX]);
-        let time = |allowed| Some(StepTime { allowed, taken: Duration::from_nanos(7) });
-        let collected = Some(Collected { kept: 5, freed: 6 });
-        assert_eq!(numbers_of_step(collected, time(Duration::MAX)), [1, 5, 6, u64::MAX, 7]);
-        assert_eq!(numbers_of_step(collected, time(Duration::ZERO)), [1, 5, 6, 0, 7]);
     }
 }

@@ -15,6 +15,8 @@ use tripoint_telemetry::{Clock, Room, Telemetry};
 pub(crate) struct Found {
     pub(crate) kind: EventKind,
     pub(crate) head: Head,
+    /// The words after the head.
+    pub(crate) fields: Vec<u64>,
     pub(crate) words: BTreeMap<&'static str, u64>,
     pub(crate) texts: BTreeMap<&'static str, String>,
     pub(crate) site: Vec<u64>,
@@ -115,7 +117,14 @@ fn ring(words: &[u64]) -> Ring {
 fn event(kind: EventKind, record: &[u64]) -> Found {
     let (head, mut rest) = record.split_at(HEAD_WORDS);
     let head = Head::from_words(head.try_into().unwrap());
-    let mut found = Found { kind, head, words: BTreeMap::new(), texts: BTreeMap::new(), site: Vec::new() };
+    let mut found = Found {
+        kind,
+        head,
+        fields: rest.to_vec(),
+        words: BTreeMap::new(),
+        texts: BTreeMap::new(),
+        site: Vec::new(),
+    };
     for field in kind.fields() {
         match field.form {
             FieldForm::Text => {

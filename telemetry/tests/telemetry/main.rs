@@ -14,6 +14,8 @@ mod names;
 mod objects;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
 mod probes;
+#[cfg(all(unix, target_endian = "little", not(miri)))]
+mod records;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod refusals;
 #[cfg(unix)]

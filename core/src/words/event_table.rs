@@ -1,0 +1,410 @@
+//! The table of all events: the one place that declares them.
+
+/// Passes the table of events to a macro, after what is to be passed on to it in brackets: `callback! { [more] entries }`.
+///
+/// All that knows every event is made of this table: [`Event`](crate::Event), and in telemetry the kinds of the format,
+/// what is written and read of each, the static probes, and the table on the page of the format
+/// (design/telemetry.md `.kinds`, and `.kinds.add`: how to add an event). An entry consists of
+///
+/// - what happened, for the documentation;
+/// - the name of the event, its number in records, the name of its probe, which with spaces for `_` is its name for
+///   people and in JSON, and the version of tripoint that first had it;
+/// - `of arena`, if it happens in an arena: then a record begins with the arena's number;
+/// - the fields that are one word of a record each, as a `FieldForm` of telemetry;
+/// - `parts`: fields that are several words, with the name and the form of each;
+/// - `texts`: fields that are texts.
+///
+/// A record has the words in this order, and so has a probe. Entries are never changed: what is recorded of an event
+/// stays as it is, and what needs more is a new event.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_event {
+    ($callback:ident $($more:tt)*) => {
+        $callback! {
+            [$($more)*]
+            /// An arena was created.
+            8: CreateArena, create_arena, since "0.1.0", of arena {} parts {
+                /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
+                range: AddrRange as {
+                    /// The first address.
+                    base: Address,
+                    /// The bytes from there to its end.
+                    size: Bytes,
+                },
+            }
+            /// An arena is about to release its memory.
+            9: DestroyArena, destroy_arena, since "0.1.0", of arena {} parts {
+                /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
+                range: AddrRange as {
+                    /// The first address.
+                    base: Address,
+                    /// The bytes from there to its end.
+                    size: Bytes,
+                },
+            }
+            /// The arena committed memory that it did not have before.
+            14: Grow, grow, since "0.1.0", of arena {
+                /// The bytes that were committed.
+                size: usize as Bytes,
+            }
+            /// The arena returned committed memory to the platform.
+            15: Shrink, shrink, since "0.1.0", of arena {
+                /// The bytes that were decommitted.
+                size: usize as Bytes,
+            }
+            /// A frozen arena refused to grow.
+            16: GrowthRefused, growth_refused, since "0.1.0", of arena {
+                /// The bytes that were asked for.
+                size: usize as Bytes,
+            }
+            /// A pool was created.
+            10: CreatePool, create_pool, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+            } texts {
+                /// The name of its class.
+                class: &'static str,
+            }
+            /// A pool is being destroyed. The tracts that it still has are about to be returned to the arena.
+            11: DestroyPool, destroy_pool, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+            } texts {
+                /// The name of its class.
+                class: &'static str,
+            }
+            /// A pool got tracts from its arena.
+            12: Extend, extend, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The first address.
+                base: Addr as Address,
+                /// The bytes, which are whole grains.
+                size: usize as Bytes,
+            }
+            /// A pool is about to return tracts to its arena, and does not use them any more.
+            13: Retract, retract, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The first address.
+                base: Addr as Address,
+                /// The bytes, which are whole grains.
+                size: usize as Bytes,
+            }
+            /// An allocation point was created.
+            20: CreatePoint, create_point, since "0.1.0", of arena {
+                /// The pool that it allocates in.
+                pool: PoolId as Number,
+                /// Its buffer.
+                buffer: Addr as Handle,
+            } texts {
+                /// Whether the buffer serves the program or the pool system itself.
+                kind: BufferKind,
+            }
+            /// An allocation point is being dropped. Its buffer is already empty.
+            21: DestroyPoint, destroy_point, since "0.1.0", of arena {
+                /// The pool that it allocated in.
+                pool: PoolId as Number,
+                /// Its buffer.
+                buffer: Addr as Handle,
+            }
+            /// A buffer was filled.
+            22: Fill, fill, since "0.1.0", of arena {
+                /// The pool that the memory is from.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// Where the next object begins.
+                base: Addr as Address,
+                /// The bytes from there to the buffer's end.
+                size: usize as Bytes,
+            }
+            /// A buffer returned what it did not use, or objects that were popped.
+            23: Empty, empty, since "0.1.0", of arena {
+                /// The pool that the memory was returned to.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The first address; zero for objects that were popped, because those may have been in
+                /// several blocks.
+                base: Addr as Address,
+                /// The bytes that were returned.
+                size: usize as Bytes,
+            }
+            /// The owner of a buffer handled one or more trips.
+            24: Trip, trip, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// How many trips were requested since trips were last handled.
+                requests: usize as Count,
+            }
+            /// A buffer was flipped.
+            25: Flip, flip, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+            } parts {
+                /// The memory of the objects that the flip saw.
+                objects: AddrRange as {
+                    /// The first address of the objects that the flip saw.
+                    base: Address,
+                    /// The bytes of these objects.
+                    size: Bytes,
+                },
+            }
+            /// A commit failed because a flip had not seen the object.
+            26: CommitFailed, commit_failed, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address of the object.
+                object: Addr as Address,
+                /// Its size, as the pool rounded it.
+                size: usize as Bytes,
+            }
+            /// A frame was pushed.
+            27: PushFrame, push_frame, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// Where the next object begins; zero if the buffer has no memory.
+                init: Addr as Address,
+            }
+            /// A frame was popped.
+            28: PopFrame, pop_frame, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address that [`PushFrame`](Self::PushFrame) had.
+                init: Addr as Address,
+                /// The bytes of the objects that were taken back.
+                size: usize as Bytes,
+            }
+            /// Memory for an object was reserved.
+            32: Reserve, reserve, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address of the object; in a batch, of the first.
+                object: Addr as Address,
+                /// The size, as the pool rounded it; in a batch, of all objects together.
+                size: usize as Bytes,
+                /// The size of one object: less than `size` for a batch.
+                unit: usize as Bytes,
+            } texts {
+                /// The name of the object's type, if the call that allocates it names one.
+                type_name: Option<&'static str>,
+            }
+            /// What was reserved was committed.
+            33: Commit, commit, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address of the object; in a batch, of the first.
+                object: Addr as Address,
+                /// The bytes that were committed: of a batch perhaps less than was reserved.
+                size: usize as Bytes,
+            }
+            /// What was reserved was abandoned, or its commit failed.
+            34: Abandon, abandon, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address of the object; in a batch, of the first.
+                object: Addr as Address,
+            }
+            /// A pool or a cache allocated an object, without a point.
+            35: Alloc, alloc, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The address of the object.
+                object: Addr as Address,
+                /// The size that was asked for.
+                size: usize as Bytes,
+                /// The alignment that was asked for.
+                align: usize as Bytes,
+            } texts {
+                /// The name of the object's type, if the call that allocated it has a type.
+                type_name: Option<&'static str>,
+            }
+            /// An object was freed to a pool or a cache.
+            36: Free, free, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The address that the object had.
+                object: Addr as Address,
+                /// The size that it was allocated with.
+                size: usize as Bytes,
+                /// The alignment that it was allocated with.
+                align: usize as Bytes,
+            }
+            /// An object was sampled.
+            37: Sample, sample, since "0.1.0", of arena {
+                /// The pool; none for an object of the program's global allocator, or if it is not known.
+                pool: Option<PoolId> as Number,
+                /// The address of the object.
+                object: Addr as Address,
+                /// Its size.
+                size: usize as Bytes,
+                /// The byte that was drawn, counted from the object's first, which is zero.
+                offset: usize as Bytes,
+                /// The mean in bytes that was in force when the byte was drawn.
+                mean: u32 as Bytes,
+            } texts {
+                /// The name of the way by which it was allocated, as the sampler calls it.
+                kind: &'static str,
+                /// The name of the pool's class, if it is known.
+                class: Option<&'static str>,
+                /// The name of the object's type, if the call that allocates it names one.
+                type_name: Option<&'static str>,
+            }
+            /// A thread begins to stop a heap: all of its mutators have to give way.
+            40: BeginStop, begin_stop, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of the thread's mutator; zero if the thread has none there.
+                mutator: u32 as Number,
+            }
+            /// A heap is stopped: all of its mutators have given way. The time since [`BeginStop`](Self::BeginStop) on the same thread
+            /// is the time to stop.
+            41: Stop, stop, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+            }
+            /// A heap was not stopped in the time that was allowed. All of its mutators go on.
+            42: PostponeStop, postpone_stop, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of a mutator that did not give way; zero if another thread stopped the heap meanwhile.
+                mutator: u32 as Number,
+            }
+            /// A stop is about to end. The time since [`Stop`](Self::Stop) on the same thread is how long the heap was stopped.
+            43: EndStop, end_stop, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+            }
+            /// A mutator is about to wait because its heap is being stopped, on its thread. A mutator that is away waits
+            /// only if it comes back during the stop.
+            44: GiveWay, give_way, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of the mutator.
+                mutator: u32 as Number,
+            }
+            /// A mutator that gave way goes on. The time since [`GiveWay`](Self::GiveWay) on the same thread is its pause.
+            45: GoOn, go_on, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of the mutator.
+                mutator: u32 as Number,
+            }
+            /// A collection of a stopped heap begins, all of which is done in this stop.
+            46: BeginCollection, begin_collection, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+            } texts {
+                /// The name of the reason.
+                reason: &'static str,
+            }
+            /// A collection, or one in steps, knows all objects that it keeps, and begins to sweep. Until here it marked objects
+            /// where they are, or copied them.
+            52: BeginSweep, begin_sweep, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The bytes of the objects that were copied.
+                copied: usize as Bytes,
+            }
+            /// A collection has ended: what it freed is free.
+            47: EndCollection, end_collection, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The bytes of the objects that were searched for references.
+                examined: usize as Bytes,
+                /// The bytes that were kept: in objects, and in buffers that are still attached.
+                kept: usize as Bytes,
+                /// The bytes that were freed.
+                freed: usize as Bytes,
+            }
+            /// A step of a collection of a stopped heap begins.
+            53: BeginStep, begin_step, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+            }
+            /// A step has ended, and perhaps its collection.
+            54: EndStep, end_step, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The bytes of the objects that the step searched for references.
+                examined: usize as Bytes,
+            } parts {
+                /// What the whole collection found, if this was its last step.
+                collected: Option<Collected> as {
+                    /// 1 after the last step of a collection, otherwise 0.
+                    done: Number,
+                    /// The bytes that the whole collection kept, if it is over; otherwise 0.
+                    kept: Bytes,
+                    /// The bytes that the whole collection freed, if it is over; otherwise 0.
+                    freed: Bytes,
+                },
+                /// The time that the step was allowed, and that it took, waiting for the stop included; none if its caller has
+                /// no clock.
+                time: Option<StepTime> as {
+                    /// The time allowed; [`u64::MAX`] if the step was allowed any time, or if its caller has no clock.
+                    allowed_ns: Count,
+                    /// The time taken; [`u64::MAX`] if its caller has no clock.
+                    taken_ns: Count,
+                },
+            }
+            /// The program entered a phase.
+            48: Phase, phase, since "0.1.0" {} texts {
+                /// The name of the phase that it left.
+                from: &'static str,
+                /// The name of the phase that it entered.
+                to: &'static str,
+            }
+            /// A thread did something that the contract counts, or an alarm was raised.
+            49: Violation, violation, since "0.1.0" {
+                /// The index of the thread's slot in the contract, which is not the number that its records have.
+                slot: usize as Number,
+                /// How many there were.
+                count: usize as Count,
+                /// The bytes concerned; zero for faults.
+                bytes: usize as Bytes,
+                /// The address that faulted, or the first argument of a memory call; otherwise zero.
+                address: usize as Address,
+                /// The number of the memory call; otherwise zero.
+                call: usize as Number,
+            } texts {
+                /// The name of the record's kind.
+                kind: &'static str,
+                /// The name of the violation's class.
+                class: &'static str,
+            }
+            /// A thread began an amnesty.
+            50: BeginAmnesty, begin_amnesty, since "0.1.0" {
+                /// The index of the thread's slot in the contract, which is not the number that its records have.
+                slot: usize as Number,
+            } texts {
+                /// The name of the reason.
+                reason: &'static str,
+            }
+            /// A thread ended an amnesty.
+            51: EndAmnesty, end_amnesty, since "0.1.0" {
+                /// The index of the thread's slot in the contract, which is not the number that its records have.
+                slot: usize as Number,
+            } texts {
+                /// The name of the reason.
+                reason: &'static str,
+            }
+        }
+    };
+}
