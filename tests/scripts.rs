@@ -1,8 +1,14 @@
-//! The scripts of `verify/`.
+//! The scripts of `verify/`: each says what it does, and those that compare pages find what is not there.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+
+/// What a script says that it does: its second line.
+fn purpose(source: &str) -> Option<&str> {
+    let line = source.lines().nth(1)?.trim_start_matches(['#', ' ', '"']);
+    (!line.is_empty()).then_some(line)
+}
 
 /// Each script of `verify/` says what it does, also if it is started in its own folder, and runs
 /// nothing then.
@@ -16,7 +22,8 @@ fn scripts_say_what_they_do_wherever_they_are_started() {
             continue;
         }
         let source = std::fs::read_to_string(&script).unwrap();
-        let first = source.lines().nth(1).unwrap().trim_start_matches(['#', ' ', '"']);
+        let first =
+            purpose(&source).unwrap_or_else(|| panic!("{}: say in line 2 what it does", script.display()));
         let program = Path::new(".").join(script.file_name().unwrap());
         let output = Command::new(program).arg("--help").current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{}: {output:?}", script.display());
@@ -25,4 +32,64 @@ fn scripts_say_what_they_do_wherever_they_are_started() {
         scripts += 1;
     }
     assert!(scripts > 10);
+}
+
+#[test]
+fn scripts_that_do_not_say_what_they_do_are_found() {
+    assert_eq!(purpose("#!/usr/bin/env bash\n# Counts.\nset -eu\n"), Some("Counts."));
+    assert_eq!(purpose("#!/usr/bin/env python3\n\"\"\"Counts.\"\"\"\n"), Some("Counts.\"\"\""));
+    for silent in ["", "#!/bin/sh\n", "#!/bin/sh\n\n# Counts.\n", "#!/bin/sh\n#\n", "#!/bin/sh\n\"\"\"\n"] {
+        assert_eq!(purpose(silent), None, "{silent}");
+    }
+}
+
+/// `verify/misuse --check` with a page and with what its program printed, for both builds of it.
+fn check_misuse(name: &str, page: &str, printed: &str) -> Output {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("misuse-{name}"));
+    for part in ["verify", "design"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/misuse");
+    std::fs::copy(source, folder.join("verify/misuse")).unwrap();
+    std::fs::write(folder.join("design/hardening.md"), page).unwrap();
+    // Bash takes this for a function of that name.
+    let cargo = "() { printf '%s' \"$PRINTED\"; }";
+    Command::new("bash")
+        .args(["verify/misuse", "--check"])
+        .current_dir(folder)
+        .envs([("BASH_FUNC_cargo%%", cargo), ("PRINTED", printed)])
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_page_of_misuse_is_compared_with_what_is_printed() {
+    // The page has no debug pools in its first table.
+    let table = |classes: usize| {
+        let row = |name: &str| format!("| {name} |{}\n", " 1 |".repeat(classes));
+        format!("{}|---|\n{}{}\n", row("fault"), row("one"), row("two"))
+    };
+    let printed = table(9);
+    let page = format!("{}{printed}| pool | ways |\n| a | b |\n", table(6));
+    let output = check_misuse("same", &page, &printed);
+    assert!(output.status.success(), "{output:?}");
+    let two = "| two | 1 | 1 | 1 | 1 | 1 | 1 |";
+    let wrong = [
+        (page.replacen(&format!("{two}\n"), "", 1), printed.clone(), format!("> {two}")),
+        (
+            page.replacen(two, &format!("{two}\n| three | 1 |"), 1),
+            printed.clone(),
+            "< | three | 1 |".to_owned(),
+        ),
+        (page.replacen("| two | 1", "| two | 3", 1), printed.clone(), format!("> {two}")),
+        (page.replacen("| fault | 1", "| fault | `2`", 1), printed.clone(), "< | fault | 2 | 1".to_owned()),
+        (page, String::new(), format!("< {two}")),
+        (table(6), printed, "two tables".to_owned()),
+        (String::new(), String::new(), "two tables".to_owned()),
+    ];
+    for (page, printed, said) in wrong {
+        let output = check_misuse("other", &page, &printed);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(&said), "{said}: {output:?}");
+    }
 }

@@ -21,7 +21,14 @@ impl Folder {
     fn run(&self, log: &str) -> Output {
         let path = self.0.join("log");
         std::fs::write(&path, log).unwrap();
-        Command::new(self.0.join("skips")).arg(path).output().unwrap()
+        self.command().arg(path).output().unwrap()
+    }
+
+    /// By its interpreter: a program that was just written may still be open in a child of another thread.
+    fn command(&self) -> Command {
+        let mut command = Command::new("bash");
+        command.arg(self.0.join("skips"));
+        command
     }
 }
 
@@ -31,7 +38,7 @@ impl Drop for Folder {
     }
 }
 
-const LOG: &str = "test one ... ok\nskipped: tripoint-x/suite::two: no jq here\n\
+const LOG: &str = "test result: ok. 3 passed;\ntest one ... ok\nskipped: tripoint-x/suite::two: no jq here\n\
                    test three ... skipped: tripoint-x/suite::part::three: refused: 1\nok\nskipped frames: 3\n";
 
 #[test]
@@ -43,7 +50,7 @@ fn what_is_allowed_is_counted() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("skipped: tripoint-x/suite::part::three: refused: 1\n"), "{said}");
     assert!(said.ends_with("2 skipped, 0 of them not allowed\n"), "{said}");
-    assert!(folder.run("test one ... ok\n").status.success());
+    assert!(folder.run("test one ... ok\ntest result: ok. 1 passed;\n").status.success());
 }
 
 #[test]
@@ -57,16 +64,30 @@ fn what_is_not_allowed_fails_and_is_named() {
     assert!(String::from_utf8(output.stdout).unwrap().ends_with("2 skipped, 1 of them not allowed\n"));
 }
 
+/// A log of no test run is no log without skips.
+#[test]
+fn a_log_without_results_is_an_error() {
+    for log in ["", "test one ... ok\n", "no test result: here\n"] {
+        let output = Folder::new("empty", "").run(log);
+        assert_eq!(output.status.code(), Some(2), "{log}: {output:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("has no results of tests"), "{log}");
+    }
+}
+
 /// A log that cannot be read is no log without skips, and two logs stay two if the first ends within a line.
 #[test]
 fn every_log_is_read_to_its_end() {
     let folder = Folder::new("logs", "tripoint-x/suite::*  why\n");
-    let missing = Command::new(folder.0.join("skips")).arg(folder.0.join("no log")).output().unwrap();
+    let missing = folder.command().arg(folder.0.join("no log")).output().unwrap();
     assert!(!missing.status.success() && missing.stdout.is_empty(), "{missing:?}");
     let logs = ["first", "second"].map(|name| folder.0.join(name));
-    std::fs::write(&logs[0], "skipped: tripoint-y/suite::one: not allowed, and no end of line").unwrap();
-    std::fs::write(&logs[1], "skipped: tripoint-x/suite::two: allowed\n").unwrap();
-    let both = Command::new(folder.0.join("skips")).args(&logs).output().unwrap();
+    std::fs::write(
+        &logs[0],
+        "test result: ok.\nskipped: tripoint-y/suite::one: not allowed, and no end of line",
+    )
+    .unwrap();
+    std::fs::write(&logs[1], "test result: ok.\nskipped: tripoint-x/suite::two: allowed\n").unwrap();
+    let both = folder.command().args(&logs).output().unwrap();
     assert_eq!(both.status.code(), Some(1), "{both:?}");
     assert!(String::from_utf8(both.stdout).unwrap().ends_with("2 skipped, 1 of them not allowed\n"));
 }

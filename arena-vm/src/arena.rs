@@ -2,6 +2,21 @@
 //!
 //! The parts, the lowest first: `state`, `addresses`, `mappings`, `guard`, `spare`, `growth`, then `supply`, `parts`, `warm`,
 //! `written`, `contents` and `page_report`.
+//!
+//! | file | |
+//! |---|---|
+//! | `state` | what the arena consists of |
+//! | `mappings` | how many holes may divide the committed memory |
+//! | `spare` | committed memory that is free, and when it is decommitted |
+//! | `growth` | void grains, and memory behind them |
+//! | `addresses` | more addresses, if some were refused at first |
+//! | `guard` | grains without memory that follow those of pools |
+//! | `parts` | parts of grains, for small pools |
+//! | `supply` | memory for descriptors |
+//! | `contents` | bytes that are made zero, and memory that is returned while it stays committed |
+//! | `warm` | memory behind everything that is committed |
+//! | `written` | which memory was written |
+//! | `page_report` | where the memory lies |
 
 mod addresses;
 mod contents;

@@ -13,6 +13,26 @@
 //! Reserved and decommitted pages are addresses without memory: an access to them
 //! may end the process. A page that is committed for the first time reads as zero.
 //! One that is committed again reads as zero, or as it did before ([design/arena-vm.md `.platform`](crate::design::arena_vm)).
+//!
+//! | file | |
+//! |---|---|
+//! | `native` | the platform that an arena uses by default |
+//! | `linux` | Linux: one private mapping, opened page by page |
+//! | `portable` | no operating system, but the global allocator |
+//! | `borrowed` | a borrowed platform |
+//! | `failing` | a platform that fails on demand, for tests |
+//! | `errno`, `kernel_file` | why a call failed, and what the kernel says of itself |
+//! | `control_groups` | how much memory the control groups allow |
+//! | `mappings` | how many mappings Linux allows, and who has them |
+//! | `room` | where reservations with room behind them lie |
+//! | `huge_pages` | explicit huge pages |
+//! | `file_mapping` | files as memory |
+//! | `nodes` | memory nodes |
+//! | `smaps` | mappings with the sizes of their pages |
+//! | `touch` | populating by touching |
+//! | `zeroing` | pages that are written, or left without memory |
+//! | `watch`, `userfault` | the watch of writes, and how Linux keeps it |
+//! | `futex`, `membarrier` | system calls |
 
 use core::fmt;
 use core::ptr::NonNull;

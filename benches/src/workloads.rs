@@ -1,4 +1,21 @@
 //! The workloads, which the benchmarks print and the report collects.
+//!
+//! | file | |
+//! |---|---|
+//! | `objects`, `by_layout` | the contenders, for objects of 64 bytes and of any size |
+//! | `pair` | one object made and taken back |
+//! | `fixed` | one object freed as one is made |
+//! | `window`, `mixed` | many live objects, of one size and of many |
+//! | `bulk` | many small objects, freed all at once |
+//! | `holes` | first fit behind many holes |
+//! | `locked` | pools without a cache |
+//! | `ring`, `producers` | one thread makes objects, and another takes them back |
+//! | `scaling` | from one thread to two |
+//! | `trips` | what trips cost |
+//! | `tails` | how long single allocations take at worst |
+//! | `churn` | fragmentation |
+//! | `growth` | growing to many live objects |
+//! | `startup` | how long reserving takes |
 
 mod bulk;
 mod by_layout;

@@ -82,6 +82,7 @@
 //! Design: [`design/contract.md`](crate::design::contract).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(kernel))))]
 
 // (tripoint_ap's documentation, "Model-checking your own use of it")
 #[cfg(all(tripoint_loom, feature = "std"))]
@@ -99,7 +100,8 @@ mod words;
 
 mod thread;
 
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub mod linux;
 
 mod detectors;
@@ -134,7 +136,8 @@ pub use words::lifecycle::Phase;
 pub use phases::cold::ColdRegistration;
 pub use phases::guard::Amnesty;
 pub use phases::ledger::{AMNESTY_BUDGET, AmnestyReason, Ledger, NoReason, REASONS_MAX};
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub use report::sentinel::{ArenaReading, FAULT_SLACK, ProcessReading, Sentinel, Warning};
 pub use thread::standing::{Budget, Mode, ThreadKind};
 
@@ -181,7 +184,7 @@ pub mod internal {
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;
 
-    #[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+    #[cfg(kernel)]
     pub use crate::linux::{
         detectors::ThreadDetectors,
         filter::memory_call_name,
@@ -194,7 +197,7 @@ pub mod internal {
 
 /// A kernel that refuses calls on demand, for tests of error paths. It is no part of the promised
 /// interface, and may change in any release.
-#[cfg(all(feature = "linux", target_os = "linux", not(miri), any(test, feature = "mock")))]
+#[cfg(all(kernel, any(test, feature = "mock")))]
 #[doc(hidden)]
 pub mod mock {
     pub use crate::linux::failing::{Calls, Failing, REFUSED, Refusal};

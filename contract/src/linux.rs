@@ -1,6 +1,25 @@
 //! What is asked of Linux: its settings, locked memory, and the detectors of faults and memory
 //! calls. Only these files name `libc`.
 
+// | file | |
+// |---|---|
+// | `kernel` | what the detectors ask of the kernel, which tests refuse |
+// | `system_calls` | the calls as Linux has them |
+// | `failing` | a kernel that refuses chosen calls, for tests |
+// | `errno` | why a call failed |
+// | `signals` | the thread's signal mask for the time of a call |
+// | `runtime`, `binding` | whether the system and the program are set up for a steady state |
+// | `lock` | locked memory |
+// | `detectors` | the detectors of one thread, from start to end |
+// | `trap` | the trap signal: page faults, and the supervisor's question |
+// | `foreign_trap` | traps that are not ours |
+// | `tables` | what a stack walk reads, brought in before |
+// | `filter` | which memory calls are stopped |
+// | `supervisor` | sees each memory call, counts it, and lets it go on |
+// | `listeners`, `children` | what a forked child inherits, and what it does first |
+// | `program` | where the program's code lies, for other tools |
+// | `interpose` | C's `malloc`, for the whole program |
+
 mod binding;
 mod children;
 pub(crate) mod detectors;

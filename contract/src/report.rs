@@ -1,4 +1,17 @@
 //! What cold threads learn: the report, the sentinel's warnings, and the micro gate.
+//!
+//! | file | |
+//! |---|---|
+//! | `outcome` | how a session went |
+//! | `findings` | the report itself |
+//! | `sizing` | what would have sufficed at Init |
+//! | `group` | records that belong together |
+//! | `resolve` | places that become something to read |
+//! | `frame` | which frame of a site is the program's own |
+//! | `symbols` | names and lines for code addresses |
+//! | `text`, `json` | the two forms of a report |
+//! | `sentinel` | a look at the whole process from time to time |
+//! | `gate` | a test that a piece of code is steady |
 
 pub(crate) mod findings;
 #[cfg(feature = "symbols")]
@@ -9,7 +22,7 @@ mod group;
 mod json;
 pub(crate) mod outcome;
 pub(crate) mod resolve;
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
 pub(crate) mod sentinel;
 pub(crate) mod sizing;
 #[cfg(feature = "symbols")]

@@ -1,4 +1,24 @@
 //! What is known of one thread: its slot, and how the thread finds it.
+//!
+//! | file | |
+//! |---|---|
+//! | `standing` | what a thread is to the contract |
+//! | `observation` | an event as a detector sees it |
+//! | `tally`, `heap_tally` | how many events of each class, and stops of heaps |
+//! | `versioned` | words that are read as one value |
+//! | `ring` | records of one producer for one consumer |
+//! | `alarm` | the alarm of one class, which no burst displaces |
+//! | `account` | what one class needs for a correct alarm |
+//! | `records` | the records and alarms of one thread, in order |
+//! | `observer` | the program's hook |
+//! | `attendance` | whether a thread is present, and which phase it has seen |
+//! | `errands` | what the coordinator asks, and the answers |
+//! | `detectors` | what a guard asks of a thread's detectors |
+//! | `slot` | one registered thread: written on it, read from anywhere |
+//! | `everywhere` | what is known of every thread of the process |
+//! | `call_site` | where a thread is, as it answers its supervisor |
+//! | `current` | the calling thread |
+//! | `layout` | slots for a debugger without debug information |
 
 pub(crate) mod account;
 pub(crate) mod alarm;

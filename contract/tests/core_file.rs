@@ -2,7 +2,7 @@
 //! (design/contract.md `.core`).
 //!
 //! Skipped, with a message, if there is no gdb or it may not run a process.
-#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#![cfg(kernel)]
 
 mod common;
 

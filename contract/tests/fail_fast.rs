@@ -1,5 +1,5 @@
 //! Cases in which FailFast ends the process, each in a process of its own.
-#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#![cfg(kernel)]
 
 mod common;
 

@@ -4,7 +4,7 @@
 //! again (design/contract.md `.req.live`).
 //!
 //! One test at a time: descriptors and threads are counted for the process.
-#![cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#![cfg(kernel)]
 
 mod common;
 #[path = "common/refuse.rs"]

@@ -1,7 +1,7 @@
 //! What the report says, and that it says each thing once. (design/contract.md
 //! `.report`.)
 #![cfg(not(feature = "interpose-malloc"))]
-#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", not(miri)))]
+#![cfg(all(kernel, feature = "symbols"))]
 
 mod common;
 

@@ -2,7 +2,7 @@
 //!
 //! Not with `interpose-malloc`: the tests' own allocations would be foreign.
 #![cfg(not(feature = "interpose-malloc"))]
-#![cfg(all(feature = "linux", feature = "symbols", target_os = "linux", not(miri)))]
+#![cfg(all(kernel, feature = "symbols"))]
 
 mod common;
 

@@ -5,6 +5,15 @@
 //! those of a model checker or of a randomised scheduler, and the models in
 //! `tests-loom` check the code that ships ([design/core.md](crate::design::overview)
 //! `.primitive`).
+//!
+//! | file | |
+//! |---|---|
+//! | `aver` | what no caller can bring about |
+//! | `defer` | work at the end of a block |
+//! | `prefetch` | memory that will soon be needed |
+//! | `update` | an atomic word that changes by a rule |
+//! | `yielding` | how a thread that waits lets others run |
+//! | `lock`, `lock_kind` | mutual exclusion, and its kinds |
 
 // (design/bare-metal.md `.req.refuse`, `.target.cas`)
 #[cfg(not(target_has_atomic = "ptr"))]

@@ -55,9 +55,10 @@ mod common;
 #[allow(dead_code)]
 mod graph;
 
-// The parser of the order book, included as it is, because an example is no library.
-// Its files name each other from the root of their crate, and their own tests run
-// there.
+// The parser of the order book, included as it is. As a dependency it would have the
+// crates under test built with its features, and every target with its global
+// allocator. Its files name each other from the root of their crate, and their own
+// tests run there.
 #[cfg(not(test))]
 #[path = "../../apps/order-book/src/decimal.rs"]
 #[allow(dead_code)]

@@ -26,6 +26,20 @@
 //! assert!(descriptor.cached() < 300);
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
+//!
+//! | file | |
+//! |---|---|
+//! | `classes` | which sizes a cache keeps, and how many of each |
+//! | `capacity` | how much a class keeps if there is a depot |
+//! | `class_list` | the free blocks of a class |
+//! | `block_list` | the check of such a list |
+//! | `hints` | where the blocks of a batch are |
+//! | `batches` | batches in a class |
+//! | `batch_stack` | batches on a stack for any thread |
+//! | `descriptor` | the owner's lists, and what any thread may do to them |
+//! | `depot` | what the caches of a pool share |
+//! | `depot_store` | objects of a depot |
+//! | `store` | a cache as a store |
 
 use core::alloc::Layout;
 use core::cell::Cell;

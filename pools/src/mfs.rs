@@ -4,6 +4,21 @@
 //! a run that units are cut from (design/pool-mfs.md `.mfs`, `.req.constant`).
 //! In front of the pool there may be a [cache](MfsCache) for each thread, and
 //! [returns](Returns), by which other threads return units.
+//!
+//! | file | |
+//! |---|---|
+//! | `unit` | size and alignment of units |
+//! | `unit_seals` | with the feature `hardening`, whether a unit is in use |
+//! | `batched_list` | units that were freed before, in batches |
+//! | `free_units` | that list, and the run never used |
+//! | `waiting` | what a buffer keeps |
+//! | `return_stack` | units that other threads freed |
+//! | `supply` | where units come from |
+//! | `trim` | extents that are returned |
+//! | `class` | the protocols of pools |
+//! | `magazine` | units packed in units |
+//! | `cache` | one thread's free units |
+//! | `returns` | one thread's way to free units of other threads |
 
 use core::ptr::NonNull;
 

@@ -3,6 +3,15 @@
 //! Free blocks are in lists by size, and a bit for each granule shows where free
 //! blocks begin and end, so that neighbours are found without headers
 //! (design/pool-tlsf.md `.tlsf`, `.req.constant`).
+//!
+//! | file | |
+//! |---|---|
+//! | `class` | size classes: numbers for ranges of sizes |
+//! | `node` | a free block as it describes itself |
+//! | `lists` | a list for each class, and a bit for each list |
+//! | `segregated_fit` | free memory by size, and its edges by address |
+//! | `check` | the check, which trusts no free block |
+//! | `fit` | free memory as that of a pool of granules |
 
 use tripoint_core::{Arena, LockKind, Owned, PoolLock, Result, Shared};
 

@@ -39,6 +39,24 @@
 //!
 //! Design: [design/telemetry.md `.reader`](crate::design::telemetry).
 
+// | file | |
+// |---|---|
+// | `error` | the errors of opening a file |
+// | `words` | sources of the words of a file |
+// | `discover` | the processes that have telemetry |
+// | `core_file` | a telemetry file in the core of a process |
+// | `open` | what a file is, and where its parts are |
+// | `file` | an open file |
+// | `clock` | ticks to ns |
+// | `values`, `event` | the fields of events, and events as typed values |
+// | `ring` | the events of one ring, and how many were missed |
+// | `merge` | the events of all rings, by time |
+// | `table` | entries of tables, each read as a whole |
+// | `counters`, `tallies`, `heaps` | what is counted without any event |
+// | `sample`, `sums` | samples, and what they add up to |
+// | `objects` | which program or library a code address is in |
+// | `switches` | the switches of another process |
+
 #![forbid(unsafe_code)]
 
 mod clock;

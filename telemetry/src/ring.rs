@@ -1,5 +1,14 @@
 //! Rings of records in memory that other processes read
 //! ([design/telemetry.md `.ring`](crate::design::telemetry)).
+//!
+//! | file | |
+//! |---|---|
+//! | `word_ring` | words: one thread writes, any number of readers copy |
+//! | `record_ring` | records, laid out in blocks |
+//! | `own_ring` | the ring of one thread, as the thread has it at hand |
+//! | `claim` | which thread has a ring |
+//! | `gate` | whether a thread is in the middle of a record |
+//! | `copy` | the reader's side |
 
 #[cfg(target_has_atomic = "64")]
 mod claim;

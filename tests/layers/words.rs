@@ -1,5 +1,5 @@
-//! Where some words may stand (design/core.md `.primitive`), and that libraries do not use `std`
-//! (design/core.md `.req.bare`).
+//! Where some words may stand (design/core.md `.primitive`), that libraries do not use `std` (design/core.md
+//! `.req.bare`), and that a condition that many places share has a name.
 
 use crate::repository::{self, Text};
 use crate::{LIBRARIES, source};
@@ -81,6 +81,18 @@ fn bound_to_std(sources: &[Text]) -> Vec<String> {
     wrong
 }
 
+/// Conditions on the feature that are not the name that a crate's `build.rs` has for them. Documentation spells them out.
+fn spelt_out(sources: &[Text]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for source in sources {
+        let lines = (1..).zip(source.text.lines().map(code));
+        let spelt =
+            lines.filter(|(_, line)| line.contains("feature = \"linux\"") && !line.contains("doc(cfg("));
+        wrong.extend(spelt.map(|(number, _)| format!("{}:{number} spells a condition out", source.path)));
+    }
+    wrong
+}
+
 fn library_sources() -> Vec<Text> {
     LIBRARIES.iter().flat_map(|folder| repository::texts(folder, &["rs"])).collect()
 }
@@ -108,6 +120,17 @@ fn misplaced_words_are_found() {
         source("ap/src/good.rs", "// core::sync is named in a comment\nuse tripoint_loom::word;"),
     ];
     assert_eq!(misplaced_words(&allowed), [""; 0]);
+}
+
+#[test]
+fn conditions_on_linux_have_their_name() {
+    assert_eq!(spelt_out(&library_sources()), [""; 0]);
+    let check = |text: &str| spelt_out(&[source("telemetry/src/bad.rs", text)]);
+    assert_eq!(
+        check("#[cfg(on_linux)]\n#[cfg(all(feature = \"linux\", target_os = \"linux\"))]"),
+        ["telemetry/src/bad.rs:2 spells a condition out"]
+    );
+    assert_eq!(check("#[cfg_attr(docsrs, doc(cfg(feature = \"linux\")))]\n// feature = \"linux\""), [""; 0]);
 }
 
 #[test]

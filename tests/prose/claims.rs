@@ -15,6 +15,7 @@ use tripoint_telemetry::{Mean, Room, format};
 
 use crate::constants::constant;
 use crate::repository;
+use crate::words::has;
 
 /// A part of a sentence of a page, with `{}` for each number.
 struct Claim {
@@ -39,7 +40,7 @@ impl Claim {
     /// What is wrong, if a page does not say it.
     fn miss(&self, text: &str) -> Option<String> {
         let sentence = self.sentence();
-        (!one_line(text).contains(&sentence)).then(|| format!("{} should say: {sentence}", self.page))
+        (!has(&one_line(text), &sentence)).then(|| format!("{} should say: {sentence}", self.page))
     }
 }
 
@@ -86,7 +87,7 @@ fn instructions(operation: &str) -> String {
     format!("{:.0}", count.parse::<f64>().unwrap())
 }
 
-/// Lines of a file, to the next ten.
+/// Lines of a file, to the nearest ten.
 fn tens_of_lines(path: &str) -> String {
     let text = std::fs::read_to_string(repository::root().join(path)).unwrap();
     ((text.lines().count() + 5) / 10 * 10).to_string()
@@ -337,6 +338,11 @@ fn wrong_numbers_are_found() {
         claim.miss("up to 4 MiB of 1,234,567"),
         Some("a.md should say: up to 3 MiB of 1,234,567".to_owned())
     );
+    for longer in ["up to 3 MiB of 1,234,567,890", "up to 3 MiB of 1,234,567.5", "up to 3 MiB of 1,234,5678"]
+    {
+        assert!(claim.miss(longer).is_some(), "{longer}");
+    }
+    assert_eq!(claim.miss("Up to 2, up to 3 MiB of 1,234,567, or 8."), None);
     assert_eq!(
         [bytes(0), bytes(1000), bytes(1 << 10), bytes(1025)],
         ["0 bytes", "1,000 bytes", "1 KiB", "1,025 bytes"]

@@ -9,8 +9,12 @@ use crate::repository::{self, Text};
 /// The default that a field's documentation states: a number, with its unit if it has one.
 fn stated(documentation: &str) -> Option<u128> {
     let text = documentation.to_lowercase();
-    // "64 by default: 32 KiB".
-    let before = text.split_once(" by default").and_then(|(before, _)| number(before.rsplit(' ').next()?));
+    // "64 by default: 32 KiB", or "64 KiB by default".
+    let before = text.split_once(" by default").and_then(|(before, _)| {
+        let (rest, last) = before.rsplit_once(' ').unwrap_or(("", before));
+        let with_unit = || number(&format!("{} {last}", rest.rsplit(' ').next()?));
+        number(last).or_else(|| unit(last).and_then(|_| with_unit()))
+    });
     before.or_else(|| {
         let after = ["default: ", "by default, ", "by default "].iter();
         after.filter_map(|words| text.split_once(words)).find_map(|(_, rest)| number(rest))
@@ -25,15 +29,14 @@ fn number(text: &str) -> Option<u128> {
     let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
     let number: u128 = digits.replace(',', "").parse().ok()?;
     let unit = text[digits.len()..].trim_start().split(|c: char| !c.is_alphanumeric()).next()?;
-    let factor = match unit {
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "tib" => 1 << 40,
-        "s" => 1_000_000_000,
-        _ => 1,
-    };
-    Some(number * factor)
+    Some(number * self::unit(unit).unwrap_or(1))
+}
+
+/// How much a unit is, in bytes or ns.
+fn unit(name: &str) -> Option<u128> {
+    let units = [("bytes", 1), ("kib", 1 << 10), ("mib", 1 << 20), ("gib", 1 << 30), ("tib", 1 << 40)];
+    let times = [("ns", 1), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    units.iter().chain(&times).find(|(unit, _)| *unit == name).map(|(_, factor)| *factor)
 }
 
 /// The lines of an item's documentation, as one.
@@ -116,6 +119,9 @@ fn wrong_defaults_are_found() {
     assert_eq!(check("By how much. Default: 64 KiB.", "64 << 10"), (1, vec![]));
     assert_eq!(check("By how much; by default 64 KiB.", "C"), (1, vec![]));
     assert_eq!(check("1,024 by default: 128 KiB.", "1024"), (1, vec![]));
+    assert_eq!(check("How much, at most 64 KiB by default, of it.", "C"), (1, vec![]));
+    assert_eq!(check("32 KiB by default.", "C"), (1, vec!["x/src/a.rs: a: 65536, not 32768".to_owned()]));
+    assert_eq!(check("Half of it by default.", "C"), (0, vec![]));
     assert_eq!(check("Default: `usize::MAX`, everything.", "usize::MAX"), (1, vec![]));
     assert_eq!(check("Default: none.", "0"), (0, vec![]));
     assert_eq!(check("Default: 32 KiB.", "C"), (1, vec!["x/src/a.rs: a: 65536, not 32768".to_owned()]));

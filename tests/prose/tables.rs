@@ -32,23 +32,90 @@ fn differences(of: &str, listed: &[String], there: &BTreeSet<String>) -> Vec<Str
     missing.chain(gone).chain(twice).collect()
 }
 
-/// What is wrong with the table of files in a module's documentation, if it has one.
-fn wrong_files(module: &Text, sources: &[Text]) -> Vec<String> {
-    let lines: Vec<_> =
-        module.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
-    let folder = match module.path.strip_suffix("lib.rs") {
+/// The folder of a module.
+fn folder_of(module: &Text) -> String {
+    match module.path.strip_suffix("lib.rs") {
         Some(folder) => folder.to_owned(),
         None => format!("{}/", module.path.trim_end_matches(".rs")),
-    };
+    }
+}
+
+/// The files in the folder of a module, without their extension.
+fn files_of(module: &Text, sources: &[Text]) -> BTreeSet<String> {
+    let folder = folder_of(module);
     let name = |source: &Text| {
         let below = source.path.strip_prefix(&folder)?.strip_suffix(".rs")?;
         (!below.contains('/') && below != "lib").then(|| below.to_owned())
     };
-    let there: BTreeSet<_> = sources.iter().filter_map(name).collect();
+    sources.iter().filter_map(name).collect()
+}
+
+/// What the tables of files at the top of a module name: in its documentation or, if users read that, in a comment
+/// after it.
+fn tables_of_files(module: &Text, there: &BTreeSet<String>) -> Vec<Vec<String>> {
+    let comments = module.text.lines().take_while(|line| line.is_empty() || line.starts_with("//"));
+    let lines: Vec<_> = comments.map(|line| line.trim_start_matches(['/', '!']).trim()).collect();
     let mut tables = tables(&lines, &["file", "file, from the ground up"]);
-    tables.extend(drawn_tables(&lines, &there));
+    tables.extend(drawn_tables(&lines, there));
+    tables
+}
+
+/// What is wrong with the table of files in a module's documentation, if it has one.
+fn wrong_files(module: &Text, sources: &[Text]) -> Vec<String> {
+    let there = files_of(module, sources);
+    let tables = tables_of_files(module, &there);
     tables.iter().flat_map(|listed| differences(&module.path, listed, &there)).collect()
 }
+
+/// The folders of a few files or more whose module has no table of them.
+fn without_table(sources: &[Text]) -> BTreeSet<String> {
+    let is_without = |module: &&Text| {
+        let there = files_of(module, sources);
+        there.len() >= 3 && tables_of_files(module, &there).is_empty()
+    };
+    let without = sources.iter().filter(is_without).map(folder_of);
+    without.map(|folder| folder.trim_end_matches('/').to_owned()).collect()
+}
+
+/// Folders that have no table yet. One that gets a table, or goes, leaves the list.
+const WITHOUT_TABLE: &[&str] = &[
+    "adaptors/src",
+    "ap/src",
+    "ap/src/frames",
+    "arena-vm/src",
+    "benches/src",
+    "cli/src",
+    "cli/src/commands",
+    "cli/src/commands/top",
+    "cli/src/core_file",
+    "cli/src/export",
+    "cli/src/export/perfetto",
+    "cli/src/kernel_events",
+    "cli/src/pictures",
+    "cli/src/plotting",
+    "cli/src/recorder",
+    "cli/src/recording",
+    "cli/src/replaying",
+    "cli/src/trace",
+    "contract/src",
+    "core/src/arena",
+    "core/src/arena/client_arena",
+    "core/src/arena/tract_table",
+    "core/src/meeting",
+    "core/src/objects",
+    "core/src/words",
+    "fuzz/src",
+    "pools/src",
+    "pools/src/debug",
+    "pools/src/land",
+    "stack/src",
+    "telemetry/src",
+    "telemetry/src/draws",
+    "telemetry/src/file",
+    "telemetry/src/format",
+    "telemetry/src/live",
+    "telemetry/src/recorder",
+];
 
 /// Tables that are drawn: blocks of text whose lines begin with a name or more, most of them of files. What such a
 /// page names elsewhere in its text, it need not draw.
@@ -88,6 +155,21 @@ fn every_file_stands_in_the_table_of_its_folder() {
     assert!(with_table > 10, "{with_table} tables");
     let wrong: Vec<_> = sources.iter().flat_map(|module| wrong_files(module, &sources)).collect();
     assert_eq!(wrong, [""; 0]);
+    let listed: Vec<_> = WITHOUT_TABLE.iter().map(|folder| (*folder).to_owned()).collect();
+    assert_eq!(differences("WITHOUT_TABLE", &listed, &without_table(&sources)), [""; 0]);
+}
+
+#[test]
+fn folders_without_a_table_are_found() {
+    let check = |documentation: &str| {
+        let files = ["b", "c", "d"].map(|name| page(&format!("x/src/a/{name}.rs"), ""));
+        without_table(&[vec![page("x/src/a.rs", documentation)], files.to_vec()].concat())
+    };
+    assert_eq!(check("//! A."), BTreeSet::from(["x/src/a".to_owned()]));
+    let none = BTreeSet::new();
+    assert_eq!(check("//! A.\n//! | file | |\n//! |---|---|\n//! | `b` | |"), none);
+    assert_eq!(check("//! A.\n//! ```text\n//!   b  one\n//!   c  two\n//!   d  three\n//! ```"), none);
+    assert_eq!(without_table(&[page("x/src/a.rs", "//! A."), page("x/src/a/b.rs", "")]), none);
 }
 
 #[test]
@@ -102,6 +184,9 @@ fn files_that_are_not_listed_are_found() {
     };
     assert_eq!(check("//! | `b`, `c` | both |"), [""; 0]);
     assert_eq!(check("//! | `b` | `c` |"), ["x/src/a.rs: c is not listed"]);
+    let module = page("x/src/a.rs", "//! A.\n\n// | file | |\n// |---|---|\n// | `b` | |\n\nmod b;");
+    let sources = [page("x/src/a/b.rs", ""), page("x/src/a/c.rs", "")];
+    assert_eq!(wrong_files(&module, &sources), ["x/src/a.rs: c is not listed"]);
     assert_eq!(
         check("//! | `b` | |\n//! | `c` | |\n//! | `d` | |"),
         ["x/src/a.rs: d is listed, and not there"]
@@ -144,32 +229,107 @@ fn the_readme_of_verify_lists_every_check() {
     assert_eq!(wrong_checks(&readme.unwrap(), &there), [""; 0]);
 }
 
-/// Checks whose last cell is empty although continuous integration runs them, or the other way round.
-fn wrong_runs(readme: &Text, script: &str) -> Vec<String> {
+/// The rows of the checks in the README of `verify/`, each in its cells: name, question, time, root, runs.
+fn rows_of_checks(readme: &Text) -> Vec<[&str; 5]> {
     let rows = readme.text.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6);
-    let wrong = rows.filter_map(|row| {
-        let name = row.split('`').nth(1)?;
-        let is_run = script.lines().any(|line| {
-            line.trim_start()
-                .strip_prefix("verify/")
-                .and_then(|call| call.strip_prefix(name))
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        });
-        let says_so = !row.split('|').nth(5)?.trim().is_empty();
-        (is_run != says_so).then(|| format!("{name} is run: {is_run}"))
-    });
-    wrong.collect()
+    rows.map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let mut cells: [&str; 5] = cells.try_into().expect("five cells");
+        cells[0] = cells[0].trim_matches('`');
+        cells
+    })
+    .collect()
+}
+
+/// The calls of a check in the script of continuous integration: what follows its name, and the share that has it, if
+/// not every run has.
+fn calls<'s>(script: &'s str, name: &str) -> Vec<(&'s str, Option<char>)> {
+    let mut share = None;
+    let mut calls = Vec::new();
+    for line in script.lines() {
+        if line.ends_with("() {") {
+            share = line.strip_prefix("share_").and_then(|rest| rest.chars().next());
+        }
+        let call = line.trim_start().strip_prefix("verify/").and_then(|call| call.strip_prefix(name));
+        if let Some(rest) = call.filter(|rest| rest.is_empty() || rest.starts_with(' ')) {
+            // What follows a substitution is another command's.
+            calls.push((rest.split("$(").next().unwrap_or(rest), share));
+        }
+    }
+    calls
+}
+
+/// What the last cell of a check should be, by the script: `yes` or `part` if a call is in every run or has an option for
+/// less, and the shares.
+fn runs_of(calls: &[(&str, Option<char>)], is_less: impl Fn(&str) -> bool) -> String {
+    if calls.is_empty() {
+        return String::new();
+    }
+    let shares: BTreeSet<_> = calls.iter().filter_map(|(_, share)| *share).map(String::from).collect();
+    let is_part = calls.iter().all(|(options, _)| is_less(options));
+    let is_always = calls.iter().any(|(_, share)| share.is_none());
+    let how = if is_part { Some("part".to_owned()) } else { is_always.then(|| "yes".to_owned()) };
+    how.into_iter().chain(shares).collect::<Vec<_>>().join(", ")
+}
+
+/// Rows that say other runs than the script has, or another need of root than the check, and options that it has not.
+fn wrong_rows(readme: &Text, script: &str, source: impl Fn(&str) -> String) -> Vec<String> {
+    // Options by which a check does a part of what it does without.
+    let is_less = |options: &str| {
+        ["--quick", "--share", "--seconds", "--check", " newest"]
+            .iter()
+            .any(|option| options.contains(option))
+    };
+    let mut wrong = Vec::new();
+    for [name, question, time, root, runs] in rows_of_checks(readme) {
+        let (calls, source) = (calls(script, name), source(name));
+        let expected = runs_of(&calls, is_less);
+        if runs != expected {
+            wrong.push(format!("{name} is run: {expected:?}, not {runs:?}"));
+        }
+        let installs = source.contains("apt-get install");
+        if (root == "to install") != installs && root != "yes" {
+            wrong.push(format!("{name} installs: {installs}, and root is {root:?}"));
+        }
+        let told = [question, time].into_iter().flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let options = told.chain(calls.iter().map(|(options, _)| *options)).flat_map(str::split_whitespace);
+        let unknown = options.filter(|word| word.starts_with("--") && !source.contains(word));
+        wrong.extend(unknown.map(|option| format!("{name} has no {option}")));
+    }
+    wrong
 }
 
 #[test]
 fn the_readme_of_verify_says_what_continuous_integration_runs() {
-    let readme =
-        repository::texts("verify", &["md"]).into_iter().find(|page| page.path == "verify/README.md");
-    let script = std::fs::read_to_string(repository::root().join(".ci/run")).unwrap();
-    assert_eq!(wrong_runs(&readme.unwrap(), &script), [""; 0]);
-    let readme = page("verify/README.md", "| `a` | ? | 1 min | | yes |\n| `b` | ? | 1 min | | |\n");
-    assert_eq!(wrong_runs(&readme, "    verify/a --quick\n"), [""; 0]);
-    assert_eq!(wrong_runs(&readme, "verify/ab\nverify/b\n"), ["a is run: false", "b is run: true"]);
+    let readme = repository::texts("verify", &["md"])
+        .into_iter()
+        .find(|page| page.path == "verify/README.md")
+        .unwrap();
+    let read = |path: &str| std::fs::read_to_string(repository::root().join(path)).unwrap();
+    assert!(rows_of_checks(&readme).len() >= 25, "rows are not seen");
+    let source = |name: &str| read(&format!("verify/{name}"));
+    assert_eq!(wrong_rows(&readme, &read(".ci/run"), source), [""; 0]);
+}
+
+#[test]
+fn wrong_rows_of_checks_are_found() {
+    const SCRIPT: &str =
+        "run() {\n    verify/a --quick\n}\nshare_2() {\n    verify/b\n    verify/b --quick\n}\n";
+    let check =
+        |row: &str, source: &str| wrong_rows(&page("verify/README.md", row), SCRIPT, |_| source.to_owned());
+    assert_eq!(
+        check("| `a` | ? | 1 min | | part |\n| `b` | ? | `--quick` 1 min | | 2 |", "--quick"),
+        [""; 0]
+    );
+    assert_eq!(check("| `a` | ? | | | yes |", "--quick"), ["a is run: \"part\", not \"yes\""]);
+    assert_eq!(check("| `b` | ? | | | 1 |", "--quick"), ["b is run: \"2\", not \"1\""]);
+    assert_eq!(check("| `c` | ? | | | 1 |", ""), ["c is run: \"\", not \"1\""]);
+    assert_eq!(check("| `b` | ? | | | |", "--quick"), ["b is run: \"2\", not \"\""]);
+    assert_eq!(check("| `c` | ? | `--seed 1` | yes | |", ""), ["c has no --seed"]);
+    assert_eq!(check("| `a` | ? | | | part |", ""), ["a has no --quick"]);
+    assert_eq!(check("| `c` | ? | | | |", "apt-get install"), ["c installs: true, and root is \"\""]);
+    assert_eq!(check("| `c` | ? | | to install | |", ""), ["c installs: false, and root is \"to install\""]);
+    assert_eq!(check("| `c` | ? | | yes | |", "apt-get install x"), [""; 0]);
 }
 
 #[test]

@@ -72,25 +72,25 @@ impl Counts {
     }
 }
 
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
 fn faults() -> Option<(usize, usize)> {
     use crate::linux::kernel::Kernel;
     let faults = crate::linux::system_calls::LinuxKernel.thread_faults().ok()?;
     Some((usize::try_from(faults.minor).ok()?, usize::try_from(faults.major).ok()?))
 }
 
-#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+#[cfg(not(kernel))]
 fn faults() -> Option<(usize, usize)> {
     None
 }
 
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
 fn fault_deliberately() {
     use crate::linux::kernel::Kernel;
     let _ = crate::linux::system_calls::LinuxKernel.touch_fresh_page();
 }
 
-#[cfg(not(all(feature = "linux", target_os = "linux", not(miri))))]
+#[cfg(not(kernel))]
 fn fault_deliberately() {}
 
 /// Causes an event for each detector, and returns the detectors that saw theirs.

@@ -41,7 +41,7 @@ pub(crate) fn count_collection() {
 }
 
 /// How many collections there were on threads that are not registered, since the process began.
-#[cfg(all(feature = "linux", target_os = "linux", not(miri)))]
+#[cfg(kernel)]
 pub(crate) fn collections() -> usize {
     COLLECTIONS.load(Ordering::Relaxed)
 }

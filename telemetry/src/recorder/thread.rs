@@ -195,17 +195,17 @@ pub(super) fn has_own_ring(image: &Image<'static>) -> bool {
 
 /// Gives a ring the name that the system has for the calling thread; no name without the feature `linux`.
 fn set_own_name(ring: &RecordRing<'_>) {
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(on_linux)]
     set_name(ring, crate::native::thread::name(&mut [0; crate::native::thread::NAME_SIZE]));
-    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    #[cfg(not(on_linux))]
     set_name(ring, "");
 }
 
 /// Whether the thread with this number has certainly ended.
 fn has_ended(number: u32) -> bool {
-    #[cfg(all(feature = "linux", target_os = "linux"))]
+    #[cfg(on_linux)]
     return crate::native::thread::has_ended(number);
-    #[cfg(not(all(feature = "linux", target_os = "linux")))]
+    #[cfg(not(on_linux))]
     {
         let _ = number;
         false
