@@ -30,7 +30,9 @@ mod summary;
 mod symbols;
 mod synthesizing;
 mod tables;
+mod target;
 mod trace;
+mod whole_file;
 
 use std::process::ExitCode;
 

@@ -25,6 +25,5 @@ mod shared;
 mod telemetry;
 
 pub(crate) use process::Recorded;
-pub(crate) use program::Unrecordable;
 pub(crate) use session::{Recording, record, shell_status};
 pub(crate) use telemetry::import;

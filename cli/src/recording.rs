@@ -13,4 +13,4 @@ pub(crate) use self::end::{End, Thread};
 pub(crate) use self::event::Event;
 pub(crate) use self::live::{end, made};
 pub(crate) use self::look::{Entry, Look, now};
-pub(crate) use self::open::{Recording, Target};
+pub(crate) use self::open::Recording;

@@ -16,7 +16,7 @@ use syn::visit::{self, Visit};
 use syn::{Expr, ImplItem, Item, ItemImpl, ItemTrait, TraitItem, Type};
 
 use crate::circles::{self, Path, is_test, path_of};
-use crate::{LIBRARIES, repository};
+use crate::{PROGRAMS, crates, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
@@ -42,6 +42,13 @@ const ELSEWHERE: [&str; 21] = [
     "trim",
     "with",
     "with_addr",
+];
+
+/// Further names that programs call of `std` and of libraries, ours among them.
+const ELSEWHERE_OF_PROGRAMS: [&str; 26] = [
+    "align", "clear", "create", "drain", "extend", "fill", "flush", "insert", "last", "lines", "look",
+    "made", "map", "open", "parse", "push", "range", "read", "reserve", "resize", "ring", "set", "sort",
+    "status", "time", "wait",
 ];
 
 /// A type as it is named in a module.
@@ -136,7 +143,7 @@ impl Methods {
             let of = call.of.as_ref().and_then(&definition);
             let files = match of.and_then(|of| of_types.get(&(of, &call.name))) {
                 Some(files) => files.values().next().unwrap().clone(),
-                None if call.on_value => self.by_name(&call.name),
+                None if call.on_value && !is_common(&call.file, &call.name) => self.by_name(&call.name),
                 None => BTreeSet::new(),
             };
             if !files.contains(&call.file) {
@@ -147,9 +154,14 @@ impl Methods {
     }
 
     fn by_name(&self, name: &str) -> BTreeSet<&String> {
-        let files = self.named.get(name).filter(|_| !ELSEWHERE.contains(&name));
-        files.filter(|files| files.len() == 1).into_iter().flatten().collect()
+        self.named.get(name).filter(|files| files.len() == 1).into_iter().flatten().collect()
     }
+}
+
+/// Whether a method of this name, which a file calls, may well be another crate's.
+fn is_common(file: &str, name: &str) -> bool {
+    let is_program = PROGRAMS.iter().any(|folder| file.starts_with(folder));
+    ELSEWHERE.contains(&name) || is_program && ELSEWHERE_OF_PROGRAMS.contains(&name)
 }
 
 /// The path that names a type.
@@ -232,8 +244,15 @@ impl<'a> Visit<'a> for Calls<'_> {
 #[test]
 fn names_from_elsewhere_are_names_of_ours() {
     let of = |folder: &&str| circles::methods(folder, &repository::texts(folder, &["rs"]));
-    let libraries: Vec<_> = LIBRARIES.iter().map(of).collect();
-    let is_ours = |name: &&&str| libraries.iter().any(|methods| methods.named.contains_key(**name));
-    let others: Vec<_> = ELSEWHERE.iter().filter(|name| !is_ours(name)).collect();
+    let methods: Vec<_> = crates().map(of).collect();
+    let is_ours = |name: &&&str| methods.iter().any(|methods| methods.named.contains_key(**name));
+    let others: Vec<_> =
+        ELSEWHERE.iter().chain(&ELSEWHERE_OF_PROGRAMS).filter(|name| !is_ours(name)).collect();
     assert_eq!(others, [&""; 0]);
+}
+
+#[test]
+fn names_of_std_are_common_in_programs_only() {
+    assert!(is_common("cli/src/x.rs", "push") && is_common("ap/src/x.rs", "len"));
+    assert!(!is_common("ap/src/x.rs", "push") && !is_common("cli/src/x.rs", "write_json"));
 }

@@ -9,7 +9,8 @@ use tripoint_telemetry::{Mean, Sample};
 use super::{LARGEST_UNIT, WORTH};
 use crate::error::Error;
 use crate::recording::counters::Counters;
-use crate::recording::{Event, Recording, Target};
+use crate::recording::{Event, Recording};
+use crate::target::Target;
 
 /// The most that something had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -11,8 +11,8 @@ use crate::advising::{self, Advice, Mark, Marks};
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::progress;
-use crate::recording::Target;
 use crate::replaying::{self, Measure, Order, Outline, PEERS};
+use crate::target::Target;
 use crate::trace::TraceError;
 
 /// Advise on sizes for an Init, from a trace or from telemetry

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::error::{Error, Outcome, Refusal};
 use crate::output::complain;
 use crate::recorder::{self, Recorded, Recording};
-use crate::recording::Target;
+use crate::target::Target;
 
 /// Record what a program allocates and frees, for replay and advise
 ///

@@ -1,6 +1,5 @@
 //! Whether a program can be recorded: whether the dynamic loader will preload a library into it.
 
-use core::fmt;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -12,45 +11,7 @@ use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64, PT_INTERP};
 use object::read::elf::{FileHeader, ProgramHeader as _};
 
-use crate::error::Refusal;
-
-/// Why a program cannot be recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unrecordable {
-    NotFound,
-    Static,
-    OtherUser,
-    OtherWidth,
-    /// The system does not run it, with this error.
-    Refused(i32),
-}
-
-impl Unrecordable {
-    /// The exit status, if it is the program that is bad: what `env` and shells return.
-    pub(crate) fn status(self) -> u8 {
-        match self {
-            Self::NotFound => 127,
-            Self::Refused(_) => 126,
-            Self::Static | Self::OtherUser | Self::OtherWidth => 2,
-        }
-    }
-}
-
-impl fmt::Display for Unrecordable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Refused(error) => return Refusal(&std::io::Error::from_raw_os_error(*error)).fmt(f),
-            Self::NotFound => "there is no such program",
-            Self::Static => {
-                "it is linked statically, so no library can be preloaded: link it dynamically to record it"
-            }
-            Self::OtherUser => {
-                "it runs as another user (setuid or setgid), so the loader preloads nothing: record a copy without that bit, or as that user"
-            }
-            Self::OtherWidth => "it is a 32-bit program, and the preloaded library has 64 bits: record a 64-bit build",
-        })
-    }
-}
+use crate::error::Unrecordable;
 
 /// How many scripts may be interpreters of scripts: the kernel allows four.
 const INTERPRETERS: u32 = 4;

@@ -16,7 +16,7 @@ use super::process::{Process, Recorded};
 use super::program;
 use super::ring::{Control, READY};
 use super::shared::{Shared, ring_bell, wait_for_bell};
-use crate::error::Error;
+use crate::error::{Error, Unrecordable};
 
 /// What to record.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Ended {
 /// Runs a command, and records what it allocates, until it ends.
 pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let Some((name, arguments)) = recording.command.split_first() else {
-        return Err(Error::Unrecordable { program: PathBuf::new(), why: program::Unrecordable::NotFound });
+        return Err(Error::Unrecordable { program: PathBuf::new(), why: Unrecordable::NotFound });
     };
     let unrecordable = |why| Error::Unrecordable { program: PathBuf::from(name), why };
     let file = program::find(name).map_err(unrecordable)?;
@@ -61,7 +61,7 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     child.args(arguments).env("LD_PRELOAD", place.preload()).env("TRIPOINT_RECORD", folder);
     let mut child = child.spawn().map_err(|error| {
         output.give_up();
-        unrecordable(program::Unrecordable::Refused(error.raw_os_error().unwrap_or(0)))
+        unrecordable(Unrecordable::Refused(error.raw_os_error().unwrap_or(0)))
     })?;
     let pid = child.id();
 

@@ -9,7 +9,8 @@ use super::file::TraceFile;
 use super::process::Recorded;
 use super::ring::{Entry, code};
 use crate::error::Error;
-use crate::recording::{Event, Recording, Target};
+use crate::recording::{Event, Recording};
+use crate::target::Target;
 use crate::trace::{Header, Writer};
 
 /// The largest alignment that `malloc` promises.

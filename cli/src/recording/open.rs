@@ -1,12 +1,9 @@
 //! Opens a recording, and reads all of it that can be read (design/cli.md `.req.readable`).
 
-use core::fmt;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::builder::{MapValueParser, OsStringValueParser, TypedValueParser as _, ValueParserFactory};
 use tripoint_telemetry::reader::{OpenError, Reader};
 
 use crate::error::Error;
@@ -15,40 +12,8 @@ use crate::recording::end::End;
 use crate::recording::event::Event;
 use crate::recording::live;
 use crate::recording::look::Entry;
+use crate::target::Target;
 use crate::trace;
-
-/// A process, or a file.
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    Process(u32),
-    File(PathBuf),
-}
-
-/// A number is that of a process; a file whose name is a number is `./NUMBER`.
-impl From<OsString> for Target {
-    fn from(text: OsString) -> Self {
-        let number = text.to_str().and_then(|text| text.parse().ok());
-        number.map_or_else(|| Self::File(text.into()), Self::Process)
-    }
-}
-
-/// Paths need not be UTF-8.
-impl ValueParserFactory for Target {
-    type Parser = MapValueParser<OsStringValueParser, fn(OsString) -> Self>;
-
-    fn value_parser() -> Self::Parser {
-        OsStringValueParser::new().map(Self::from)
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Process(process) => write!(f, "process {process}"),
-            Self::File(path) => write!(f, "{}", path.display()),
-        }
-    }
-}
 
 impl Target {
     /// The path of a trace.
