@@ -20,7 +20,7 @@ use crate::{PROGRAMS, crates, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 22] = [
     "add",
     "all",
     "as_ptr",
@@ -32,6 +32,7 @@ const ELSEWHERE: [&str; 21] = [
     "inspect",
     "into_inner",
     "is_empty",
+    "iter",
     "len",
     "limit",
     "next",
