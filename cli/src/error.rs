@@ -1,6 +1,7 @@
 //! How a subcommand ends ([design/cli.md `.status`](crate::design::cli)).
 
 mod refusal;
+mod trace_error;
 #[cfg(recorder)]
 mod unrecordable;
 #[cfg(target_os = "linux")]
@@ -14,9 +15,9 @@ use tripoint_telemetry::reader::OpenError;
 
 use crate::core_file::NotCore;
 use crate::target::Target;
-use crate::trace::TraceError;
 
 pub(crate) use self::refusal::Refusal;
+pub(crate) use self::trace_error::TraceError;
 #[cfg(recorder)]
 pub(crate) use self::unrecordable::Unrecordable;
 #[cfg(target_os = "linux")]

@@ -35,7 +35,7 @@ struct Module {
 }
 
 /// A path as it is written in a module.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mention {
     file: String,
     module: Path,
@@ -46,7 +46,7 @@ struct Mention {
 #[derive(Debug, Default)]
 struct Source {
     modules: BTreeMap<Path, Module>,
-    mentions: Vec<Mention>,
+    mentions: BTreeSet<Mention>,
     /// Files of `macro_rules!`, by name: these macros have textual scope.
     macros: BTreeMap<String, String>,
     methods: Methods,
@@ -306,7 +306,7 @@ impl Source {
     }
 
     fn mention(&mut self, file: &str, module: &Path, path: Path) {
-        self.mentions.push(Mention { file: file.to_owned(), module: module.clone(), path });
+        self.mentions.insert(Mention { file: file.to_owned(), module: module.clone(), path });
     }
 
     /// The files that define what a path names: no file for a module, and none for an item of

@@ -53,7 +53,7 @@ const ELSEWHERE_OF_PROGRAMS: [&str; 26] = [
 ];
 
 /// A type as it is named in a module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) module: Path,
     pub(crate) path: Path,
@@ -71,7 +71,7 @@ struct Method {
     is_of_trait: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     file: String,
     /// The type that the method is looked up in, if it is known.
@@ -87,7 +87,7 @@ pub(crate) struct Methods {
     defined: Vec<Method>,
     /// The files that define a method of a name, implementations of traits left out.
     named: BTreeMap<String, BTreeSet<String>>,
-    calls: Vec<Call>,
+    calls: BTreeSet<Call>,
 }
 
 impl Methods {
@@ -186,7 +186,7 @@ struct Calls<'m> {
 impl Calls<'_> {
     fn enter(&mut self, of: Option<Path>, name: String, on_value: bool) {
         let of = of.map(|path| Named { module: self.module.clone(), path });
-        self.methods.calls.push(Call { file: self.file.to_owned(), of, name, on_value });
+        self.methods.calls.insert(Call { file: self.file.to_owned(), of, name, on_value });
     }
 
     fn within(&mut self, own: Option<Path>, visit: impl FnOnce(&mut Self)) {

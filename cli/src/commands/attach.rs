@@ -17,8 +17,8 @@ use tripoint_telemetry::reader::{Reader, Start};
 use self::captured::{Captured, PAUSE};
 use crate::error::{Error, Outcome};
 use crate::output::Output;
-use crate::recording::{self, CaptureWriter, End, Look};
 use crate::signals;
+use crate::source::{self, CaptureWriter, End, Look};
 use crate::target::Target;
 
 /// The shortest time between two looks at counters.
@@ -75,8 +75,7 @@ impl Attach {
         }
         let (reader, mut faults) = self.target.reader()?;
         let stop = signals::stop()?;
-        let mut writer =
-            CaptureWriter::create(&self.output, reader.info().process, recording::made(&reader))?;
+        let mut writer = CaptureWriter::create(&self.output, reader.info().process, source::made(&reader))?;
         let begin = Instant::now();
         let is_over = || signals::is_set(&stop) || begin.elapsed() >= self.duration;
         let progress = ProgressBar::new(self.duration.as_millis() as u64);
@@ -105,7 +104,7 @@ impl Attach {
         if events.damaged_blocks() > 0 {
             faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
         }
-        let end = End { ns: Some(recording::now()), ..recording::end(&reader, &mut faults) };
+        let end = End { ns: Some(source::now()), ..source::end(&reader, &mut faults) };
         captured.dropped = end.threads.iter().map(|thread| thread.dropped).sum();
         captured.bytes = writer.finish(&end)?;
         self.tell(&captured, out)?;

@@ -8,7 +8,7 @@ use crate::error::{Error, Outcome};
 use crate::export;
 use crate::export::perfetto::Timeline;
 use crate::output::{Output, complain};
-use crate::recording::{Entry, Event, Recording};
+use crate::source::{Entry, Event, Recording};
 use crate::summary::{About, Collector, Part, Summary};
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;

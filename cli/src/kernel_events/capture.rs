@@ -10,8 +10,8 @@ use crate::error::{Error, Unwatchable};
 use crate::kernel_events::events::{Happened, Scope, Seen, Watch};
 use crate::kernel_events::{threads, tracefs};
 use crate::mapped;
-use crate::recording::counters::Tally;
-use crate::recording::{CaptureWriter, End, Thread};
+use crate::source::counters::Tally;
+use crate::source::{CaptureWriter, End, Thread};
 
 /// What is known of a thread.
 struct Known {

@@ -9,7 +9,7 @@ use tripoint_telemetry::reader::{Events, Item};
 
 use crate::error::Error;
 use crate::output::Output;
-use crate::recording::CaptureWriter;
+use crate::source::CaptureWriter;
 
 /// How long to wait if there is nothing new.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);

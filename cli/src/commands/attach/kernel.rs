@@ -11,8 +11,8 @@ use crate::commands::attach::captured::{Captured, PAUSE};
 use crate::error::Error;
 use crate::kernel_events::WatchedProcess;
 use crate::output::complain;
-use crate::recording::CaptureWriter;
 use crate::signals;
+use crate::source::CaptureWriter;
 
 /// How often the files that are mapped are looked at again: libraries may be loaded.
 const PERIOD: Duration = Duration::from_secs(1);

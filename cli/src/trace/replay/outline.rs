@@ -9,7 +9,8 @@ use indicatif::ProgressBar;
 
 use super::layouts::layout_of;
 use crate::error::Error;
-use crate::trace::{Course, Header, Operation, Summary, Totals, TraceError};
+use crate::error::TraceError;
+use crate::trace::format::{Course, Header, Operation, Summary, Totals};
 
 /// What is known of a trace before it is replayed.
 #[derive(Debug)]

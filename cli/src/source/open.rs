@@ -1,37 +1,16 @@
 //! Opens a recording, and reads all of it that can be read (design/cli.md `.req.readable`).
 
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
-
 use tripoint_telemetry::reader::{OpenError, Reader};
 
 use crate::error::Error;
-use crate::recording::capture::{self, Capture};
-use crate::recording::end::End;
-use crate::recording::event::Event;
-use crate::recording::live;
-use crate::recording::look::Entry;
-use crate::target::Target;
-use crate::trace;
+use crate::source::capture::Capture;
+use crate::source::end::End;
+use crate::source::event::Event;
+use crate::source::live;
+use crate::source::look::Entry;
+use crate::target::{self, Target};
 
 impl Target {
-    /// The path of a trace.
-    pub(crate) fn as_trace(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) if begins_with(path, &trace::MAGIC) => Some(path),
-            _ => None,
-        }
-    }
-
-    /// The path of a report in JSON, which is no capture.
-    pub(crate) fn as_report(&self) -> Option<&Path> {
-        match self {
-            Self::File(path) if begins_with(path, b"{") && !begins_with(path, capture::BEGIN) => Some(path),
-            _ => None,
-        }
-    }
-
     /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
     /// has faults.
     pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {
@@ -72,10 +51,10 @@ impl Recording {
     /// If nothing can be read.
     pub(crate) fn open(target: &Target) -> Result<Self, Error> {
         let (source, faults) = match target {
-            Target::File(path) if begins_with(path, &trace::MAGIC) => {
+            Target::File(path) if target::is_trace(path) => {
                 return Err(Error::IsTrace { path: path.clone() });
             }
-            Target::File(path) if begins_with(path, capture::BEGIN) => {
+            Target::File(path) if target::is_capture(path) => {
                 (Source::Capture(Capture::open(path)?), Vec::new())
             }
             _ => {
@@ -133,15 +112,4 @@ impl Recording {
             false => Err(Error::Partial { target: self.target, faults: self.faults }),
         }
     }
-}
-
-/// Whether a file begins so. One that cannot be read does not, and opening it tells why.
-fn begins_with(path: &Path, expected: &[u8]) -> bool {
-    // Opening a pipe would wait for its writer.
-    if !path.is_file() {
-        return false;
-    }
-    let mut begin = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(expected.len() as u64).read_to_end(&mut begin));
-    read.is_ok() && begin == expected
 }

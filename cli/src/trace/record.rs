@@ -17,7 +17,7 @@ mod file;
 mod place;
 mod process;
 mod program;
-#[path = "../preload/ring.rs"]
+#[path = "../../preload/ring.rs"]
 #[expect(unreachable_pub, dead_code, reason = "the preloaded library uses the rest")]
 mod ring;
 mod session;
@@ -25,5 +25,5 @@ mod shared;
 mod telemetry;
 
 pub(crate) use process::Recorded;
-pub(crate) use session::{Recording, record, shell_status};
+pub(crate) use session::{RecordOptions, record, shell_status};
 pub(crate) use telemetry::import;

@@ -9,9 +9,9 @@ use super::file::TraceFile;
 use super::process::Recorded;
 use super::ring::{Entry, code};
 use crate::error::Error;
-use crate::recording::{Event, Recording};
+use crate::source::{Event, Recording};
 use crate::target::Target;
-use crate::trace::{Header, Writer};
+use crate::trace::format::{Header, Writer};
 
 /// The largest alignment that `malloc` promises.
 const MALLOC_ALIGN: u64 = 16;

@@ -14,7 +14,7 @@ use tripoint::CacheClasses;
 use tripoint::author::CacheClass;
 
 pub(crate) use self::marks::{Mark, Marks, marks};
-use crate::replaying::{Init, Outline, try_out};
+use crate::trace::replay::{Init, Outline, try_out};
 
 /// The largest block that caches are advised for, in bytes.
 const CACHED: usize = 4096;
@@ -129,7 +129,7 @@ fn units(outline: &Outline) -> io::Result<Vec<Unit>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthesizing::tests::trace;
+    use crate::trace::synthesize::tests::trace;
 
     /// A trace that these options make; the file is there as long as the first value.
     fn outlined(options: &str, seed: u64) -> (tempfile::NamedTempFile, Outline) {

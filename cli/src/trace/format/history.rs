@@ -4,9 +4,9 @@ use std::io::Read;
 
 use super::account::{Account, Refusal, Totals};
 use super::course::Course;
-use super::error::TraceError;
 use super::frame::{Header, Summary};
 use super::operation::Step;
+use crate::error::TraceError;
 
 /// A trace in memory.
 #[derive(Debug)]

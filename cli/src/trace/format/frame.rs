@@ -3,8 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The first bytes of every trace.
-pub(crate) const MAGIC: [u8; 8] = *b"TRIPTRC\n";
 /// Counted up when an older program could not read the file any more.
 pub(crate) const VERSION: u16 = 1;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tripoint_telemetry::reader::{LoadedObject, Table};
 
-use crate::recording::counters::Counters;
+use crate::source::counters::Counters;
 
 /// A thread that recorded something.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -5,10 +5,10 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use super::account::{Account, Object, Refusal, Totals};
-use super::error::TraceError;
 use super::frame::{BLOCK, Header, Summary};
 use super::operation::{Operation, Step};
 use super::reader::Reader;
+use crate::error::TraceError;
 
 /// Reads the steps of a trace, and keeps account of what is live. It takes memory for what is live and for one block, however long
 /// the trace is.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::frame::{MAX_PART, PartHead};
 use super::reader::Reader;
 use super::*;
+use crate::error::TraceError;
 
 /// Steps that a program could have made: `draws` decide, and whatever is not possible is left out.
 fn steps_of(draws: &[(u8, u8, u64, u64)]) -> Vec<Step> {

@@ -20,7 +20,7 @@ use crate::error::{Error, Unrecordable};
 
 /// What to record.
 #[derive(Debug)]
-pub(crate) struct Recording<'a> {
+pub(crate) struct RecordOptions<'a> {
     pub(crate) command: &'a [OsString],
     /// The trace of the command itself. Those of its children have the number of the process after it.
     pub(crate) output: &'a Path,
@@ -39,8 +39,8 @@ pub(crate) struct Ended {
 }
 
 /// Runs a command, and records what it allocates, until it ends.
-pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
-    let Some((name, arguments)) = recording.command.split_first() else {
+pub(crate) fn record(options: &RecordOptions<'_>) -> Result<Ended, Error> {
+    let Some((name, arguments)) = options.command.split_first() else {
         return Err(Error::Unrecordable { program: PathBuf::new(), why: Unrecordable::NotFound });
     };
     let unrecordable = |why| Error::Unrecordable { program: PathBuf::from(name), why };
@@ -51,10 +51,10 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
     let folder = place.folder_of_rings();
     let control = Shared::<Control>::create(&folder.join("control"))
         .map_err(Error::system("make the control file in", folder))?;
-    control.follow.store(u32::from(recording.children), Ordering::Relaxed);
+    control.follow.store(u32::from(options.children), Ordering::Relaxed);
     control.ready.store(READY, Ordering::Release);
     // Before the program runs: a recording that cannot be written is not worth a run.
-    let output = TraceFile::create(recording.output).map_err(Error::system("write", recording.output))?;
+    let output = TraceFile::create(options.output).map_err(Error::system("write", options.output))?;
 
     let mut child = Command::new(&file);
     std::os::unix::process::CommandExt::arg0(&mut child, name);
@@ -67,7 +67,7 @@ pub(crate) fn record(recording: &Recording<'_>) -> Result<Ended, Error> {
 
     let status = OnceLock::new();
     let mut session = Session {
-        recording,
+        options,
         pid,
         output: Some(output),
         place: &place,
@@ -126,7 +126,7 @@ impl Signals {
 }
 
 struct Session<'a> {
-    recording: &'a Recording<'a>,
+    options: &'a RecordOptions<'a>,
     /// The process of the command.
     pid: u32,
     /// The file of the first trace, until that begins.
@@ -188,7 +188,7 @@ impl Session<'_> {
             let former = self.processes.remove(at);
             self.traces.push(former.finish("executed another program"));
         }
-        let mut path = self.recording.output.to_path_buf();
+        let mut path = self.options.output.to_path_buf();
         if number != 0 {
             let former = self.traces.iter().filter(|trace| trace.pid == pid).count();
             let name = path.as_mut_os_string();
@@ -198,7 +198,7 @@ impl Session<'_> {
             }
         }
         let command = command_of(pid).unwrap_or_else(|| {
-            self.recording.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+            self.options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
         });
         let file = self.output.take().map_or_else(|| TraceFile::create(&path), Ok);
         match file.and_then(|file| Process::begin(ring, file, command)) {

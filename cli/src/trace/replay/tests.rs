@@ -15,7 +15,7 @@ use super::run::run_on;
 use super::window::{What, Windows};
 use super::worker::{Threads, Worker};
 use super::*;
-use crate::synthesizing::tests::trace;
+use crate::trace::synthesize::tests::trace;
 
 /// The outline of a trace that these options make. Its file is there as long as the value.
 fn outline(options: &str, seed: u64) -> Outlined {

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use super::coding::{self, Place};
-use super::frame::{BLOCK, Header, MAGIC, PartHead, PartKind, Summary, VERSION};
+use super::frame::{BLOCK, Header, PartHead, PartKind, Summary, VERSION};
 use super::operation::{Operation, Step};
+use crate::target::TRACE;
 
 /// Writes a trace, block by block.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct Writer<W: Write> {
 impl<W: Write> Writer<W> {
     /// Writes the header.
     pub(crate) fn begin(mut to: W, header: &Header) -> io::Result<Self> {
-        to.write_all(&MAGIC)?;
+        to.write_all(&TRACE)?;
         to.write_all(&VERSION.to_le_bytes())?;
         let mut writer = Self {
             to,

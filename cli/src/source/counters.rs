@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use tripoint_telemetry::reader::Reader;
 
-use crate::recording::event::hexadecimal;
+use crate::source::event::hexadecimal;
 
 /// The entries of a table.
 #[derive(Clone, Debug, Deserialize, Serialize)]

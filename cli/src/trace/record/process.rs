@@ -15,7 +15,7 @@ use super::file::TraceFile;
 use super::ring::{READY, Ring, SLOTS};
 use super::shared::{Shared, tell_room};
 use crate::error::Refusal;
-use crate::trace::{Header, Summary, Writer};
+use crate::trace::format::{Header, Summary, Writer};
 
 /// A trace that was written.
 #[derive(Debug, Serialize)]

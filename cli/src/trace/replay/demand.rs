@@ -5,7 +5,7 @@ use std::io;
 
 use super::layouts::layout_of;
 use super::outline::Outline;
-use crate::trace::{Course, Operation};
+use crate::trace::format::{Course, Operation};
 
 /// The objects of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

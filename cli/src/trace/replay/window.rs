@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::layouts::layout_of;
 use super::outline::Outline;
-use crate::trace::{Course, Kind, Object, Operation};
+use crate::trace::format::{Course, Kind, Object, Operation};
 
 /// The most actions of a window.
 pub(super) const MOST: usize = 1 << 16;
@@ -206,8 +206,8 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::synthesizing::tests::trace;
-    use crate::trace::History;
+    use crate::trace::format::History;
+    use crate::trace::synthesize::tests::trace;
 
     /// What each action says against what the steps say.
     #[test]

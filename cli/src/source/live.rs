@@ -5,10 +5,10 @@ use std::time::SystemTime;
 use tripoint_telemetry::format::FileState;
 use tripoint_telemetry::reader::{Item, Reader, Start};
 
-use crate::recording::counters::Counters;
-use crate::recording::end::{End, Thread};
-use crate::recording::event::Event;
-use crate::recording::look::Entry;
+use crate::source::counters::Counters;
+use crate::source::end::{End, Thread};
+use crate::source::event::Event;
+use crate::source::look::Entry;
 
 /// How often a ring may be written over while it is looked at, before the rest of it is given up.
 const LOOKS: u32 = 1000;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 
 use super::ring::{Entry, code};
-use crate::trace::{Kind, Operation, Step, Summary, Writer};
+use crate::trace::format::{Kind, Operation, Step, Summary, Writer};
 
 /// Writes the trace of one process.
 pub(super) struct Converter<W: Write> {
@@ -131,7 +131,7 @@ impl<W: Write> Converter<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::{Header, History};
+    use crate::trace::format::{Header, History};
 
     /// The steps of these entries (code, thread, address, size), and the summary.
     fn converted(entries: &[(u8, u32, u64, u64)]) -> (Vec<(u32, Operation)>, Summary) {

@@ -8,8 +8,8 @@ use tripoint_telemetry::{Mean, Sample};
 
 use super::{LARGEST_UNIT, WORTH};
 use crate::error::Error;
-use crate::recording::counters::Counters;
-use crate::recording::{Event, Recording};
+use crate::source::counters::Counters;
+use crate::source::{Event, Recording};
 use crate::target::Target;
 
 /// The most that something had.

@@ -6,9 +6,10 @@ use std::io::{self, Read};
 use lz4_flex::block::get_maximum_output_size;
 
 use super::coding::{self, Place};
-use super::error::TraceError;
-use super::frame::{BLOCK, Header, MAGIC, PartHead, PartKind, Summary, VERSION};
+use super::frame::{BLOCK, Header, PartHead, PartKind, Summary, VERSION};
 use super::operation::Step;
+use crate::error::TraceError;
+use crate::target::TRACE;
 
 /// Reads a trace, block by block. It takes memory for one block, whatever the file claims, and keeps it.
 #[derive(Debug)]
@@ -32,8 +33,8 @@ impl<R: Read> Reader<R> {
         let mut reader =
             Self { from, stored, part, header: Header::default(), at: 0, next: 0, summary: None };
         reader.make_room(BLOCK + coding::MAX_STEP, get_maximum_output_size(BLOCK + coding::MAX_STEP))?;
-        let mut magic = [0; MAGIC.len()];
-        if fill(&mut reader.from, &mut magic)? != magic.len() || magic != MAGIC {
+        let mut magic = [0; TRACE.len()];
+        if fill(&mut reader.from, &mut magic)? != magic.len() || magic != TRACE {
             return Err(TraceError::Foreign);
         }
         let mut version = [0; 2];

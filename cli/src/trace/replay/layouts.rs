@@ -2,7 +2,7 @@
 
 use core::alloc::Layout;
 
-use crate::trace::Kind;
+use crate::trace::format::Kind;
 
 /// The alignment that `malloc` promises for any type of C.
 const MALLOC_ALIGN: usize = 16;

@@ -8,12 +8,9 @@ use serde::{Deserialize, Serialize};
 use tripoint_telemetry::reader::Item;
 
 use crate::error::Error;
-use crate::recording::end::End;
-use crate::recording::event::Event;
-use crate::recording::look::{Entry, Look};
-
-/// How a capture begins.
-pub(super) const BEGIN: &[u8] = b"{\"tripoint_capture\":";
+use crate::source::end::End;
+use crate::source::event::Event;
+use crate::source::look::{Entry, Look};
 
 /// The version of the form that this program writes, and the newest that it reads. Version 1 has no looks, and no
 /// time in its last line.

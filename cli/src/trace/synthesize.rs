@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use clap::Args;
 use fastrand::Rng;
 
-use crate::trace::{Kind, Operation, Step, Summary, Writer};
+use crate::trace::format::{Kind, Operation, Step, Summary, Writer};
 
 /// What a synthesized program does.
 #[derive(Clone, Debug, Args)]
@@ -139,7 +139,7 @@ pub(crate) mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::trace::{Header, History};
+    use crate::trace::format::{Header, History};
 
     #[derive(Parser)]
     struct Line {

@@ -4,9 +4,9 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tripoint_telemetry::reader::Reader;
 
-use crate::recording::counters::{Arena, Counters, Pool};
-use crate::recording::end::End;
-use crate::recording::event::Event;
+use crate::source::counters::{Arena, Counters, Pool};
+use crate::source::end::End;
+use crate::source::event::Event;
 
 /// The counters of arenas and pools at one moment.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
