@@ -1,6 +1,11 @@
 //! How a subcommand ends ([design/cli.md `.status`](crate::design::cli)).
 
 mod refusal;
+mod trace_error;
+#[cfg(recorder)]
+mod unrecordable;
+#[cfg(target_os = "linux")]
+mod unwatchable;
 
 use core::fmt;
 use std::io;
@@ -9,10 +14,14 @@ use std::path::PathBuf;
 use tripoint_telemetry::reader::OpenError;
 
 use crate::core_file::NotCore;
-use crate::recording::Target;
-use crate::trace::TraceError;
+use crate::target::Target;
 
 pub(crate) use self::refusal::Refusal;
+pub(crate) use self::trace_error::TraceError;
+#[cfg(recorder)]
+pub(crate) use self::unrecordable::Unrecordable;
+#[cfg(target_os = "linux")]
+pub(crate) use self::unwatchable::Unwatchable;
 
 /// A subcommand did what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +66,7 @@ pub(crate) enum Error {
     NoProcess { target: Target },
     /// A process cannot be watched from outside.
     #[cfg(target_os = "linux")]
-    Unwatchable(crate::kernel_events::Refused),
+    Unwatchable(Unwatchable),
     /// A file is not a core file that this program can show.
     NotCore { path: PathBuf, why: NotCore },
     /// Only a part of a recording could be read.
@@ -75,7 +84,7 @@ pub(crate) enum Error {
     Undrawn { path: PathBuf, why: String },
     /// A program cannot be recorded.
     #[cfg(recorder)]
-    Unrecordable { program: PathBuf, why: crate::recorder::Unrecordable },
+    Unrecordable { program: PathBuf, why: Unrecordable },
 }
 
 impl Error {

@@ -7,4 +7,4 @@ mod threads;
 mod tracefs;
 mod unsafe_ioctls;
 
-pub(crate) use self::capture::{Refused, WatchedProcess};
+pub(crate) use self::capture::WatchedProcess;

@@ -7,7 +7,6 @@
 
 pub mod design;
 
-mod advising;
 mod budget;
 mod commands;
 mod core_file;
@@ -21,16 +20,14 @@ mod output;
 mod pictures;
 mod plotting;
 mod progress;
-#[cfg(recorder)]
-mod recorder;
-mod recording;
-mod replaying;
 mod signals;
+mod source;
 mod summary;
 mod symbols;
-mod synthesizing;
 mod tables;
+mod target;
 mod trace;
+mod whole_file;
 
 use std::process::ExitCode;
 

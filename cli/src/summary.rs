@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
 
-use crate::recording::counters::{Arena, Counters, Phase, Point, Pool, Samples, Tally};
-use crate::recording::{End, Event, Thread};
+use crate::source::counters::{Arena, Counters, Phase, Point, Pool, Samples, Tally};
+use crate::source::{End, Event, Thread};
 use crate::symbols::{Named, Symbols};
 
 /// The name of the phase in which the contract is enforced.

@@ -1,32 +1,17 @@
-//! Allocation traces: what a program allocated and freed, by which thread, in which order
+//! Traces: what a program allocated and freed, recorded, replayed, synthesized, and what they advise
 //! ([design/cli-traces.md](crate::design::cli_traces)).
 //!
-//! ```text
-//! operation.rs   what a thread does to memory
-//! coding.rs      one step as a few bytes, relative to the step before
-//! frame.rs       the parts of a file: header, blocks, end
-//! writer.rs      steps -> file              reader.rs   file -> steps
-//! account.rs     which objects are live         course.rs   steps, each checked
-//! ```
+//! | file, from the ground up | |
+//! |---|---|
+//! | `format` | the steps of a trace, and its file |
+//! | `record` | recording a program's allocations |
+//! | `replay` | replaying a trace on allocators |
+//! | `synthesize` | traces of workloads that no program has |
+//! | `advise` | sizes for an Init, from a trace |
 
-mod account;
-mod coding;
-mod course;
-mod error;
-mod frame;
-#[cfg(test)]
-mod history;
-mod operation;
-mod reader;
-#[cfg(test)]
-mod tests;
-mod writer;
-
-pub(crate) use account::{Object, Totals};
-pub(crate) use course::Course;
-pub(crate) use error::TraceError;
-pub(crate) use frame::{Header, MAGIC, Summary};
-#[cfg(test)]
-pub(crate) use history::History;
-pub(crate) use operation::{Kind, Operation, Step};
-pub(crate) use writer::Writer;
+pub(crate) mod advise;
+pub(crate) mod format;
+#[cfg(recorder)]
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod synthesize;

@@ -2,7 +2,7 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
-//! | `roots` | registering roots |
+//! | `registering` | registering roots |
 //! | `finalization` | finalization and messages, for the program |
 //! | `ending` | the end of a collection in steps |
 //! | `flip` | what collections and walks begin with |
@@ -20,6 +20,6 @@ pub(crate) mod finalization;
 pub(crate) mod flip;
 pub(crate) mod pace;
 pub(crate) mod pressure;
-pub(crate) mod roots;
+pub(crate) mod registering;
 pub(crate) mod steps;
 pub(crate) mod stress;

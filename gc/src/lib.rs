@@ -275,13 +275,17 @@
 //!   frozen       memory that collections never look at
 //!   transforms   objects that take the place of others, in all references
 //!   walks        all objects, all roots, and what keeps an object
-//!   swept        Ams, Lo, Amc, Amcz, Awl: segments, copies, free runs, the sweep
+//!   classes      Ams, Lo, Amc, Amcz, Awl: what a pool does with its segments, copies, free runs, the sweep
 //!   collect      one collection, at once or in steps; registering roots; collections in a fill; stress
-//!   stops        Heap, Mutator: how threads are stopped
-//!   locations    whether addresses still hold
+//!   heaps        Heap, Mutator, the pools of a heap: how threads are stopped
 //!   messages     the queue of messages: objects to be finalized, collections
+//!   locations    whether addresses still hold
 //!   policy       what was allocated, and when a collection is due
-//!   references   segments, their bits and cards, generations, formats, roots, the scan state
+//!   roots        where references come from, other than objects
+//!   scans        formats, and the state of a scan: what references are passed to
+//!   segments     the memory of pools: bits, cards, generations
+//!   list, queue  things that stay where they are
+//!   at_stop      what says that a heap is stopped
 //! ```
 //!
 //! Design: [`design::gc`], [`design::gc_generations`], [`design::gc_steps`], [`design::gc_typed`].
@@ -291,26 +295,39 @@
 #[cfg(test)]
 extern crate std;
 
+mod at_stop;
+mod classes;
 mod collect;
 pub mod design;
 mod frozen;
+mod heaps;
 mod images;
+mod list;
 mod locations;
 mod messages;
 mod policy;
-mod references;
-mod stops;
-mod swept;
+mod queue;
+mod roots;
+mod scans;
+mod segments;
 mod transforms;
 mod typed;
 mod walks;
 
+pub use classes::class::{
+    Amc, Amcz, Ams, Awl, Kind, Leaf, Lo, Moved, MovedLeaf, Swept, SweptOptions, Traced, WeakSlots,
+};
 pub use collect::pressure::Parked;
-pub use collect::roots::Root;
+pub use collect::registering::Root;
 pub use collect::steps::Step;
 pub use collect::stress::Stressed;
 pub use frozen::fault::FrozenFault;
 pub use frozen::segment::FrozenSegment;
+pub use heaps::heap::{Heap, HeapCounts, HeapOptions};
+pub use heaps::mutator::Mutator;
+pub use heaps::mutator_buffer::MutatorBuffer;
+pub use heaps::postponed::{Late, Postponed};
+pub use heaps::stopped::Stopped;
 pub use images::error::{ImageError, WriteImageError};
 pub use images::header::{IMAGE_ALIGN, ImageHeader};
 pub use images::image::{Image, relocate_image};
@@ -320,21 +337,13 @@ pub use messages::message::Message;
 pub use policy::accounts::{GenerationPolicy, Policy};
 pub use policy::due::{Due, Nearness};
 pub use policy::report::{Cause, Collection};
-pub use references::format::{Format, MovableFormat};
-pub use references::generation::GENERATIONS;
-pub use references::object::Object;
-pub use references::root::{RootFunction, RootId, Tag};
-pub use references::scan::Scan;
-pub use references::segment_use::SegmentUse;
-pub use references::writes::Writes;
-pub use stops::heap::{Heap, HeapCounts, HeapOptions};
-pub use stops::mutator::Mutator;
-pub use stops::mutator_buffer::MutatorBuffer;
-pub use stops::postponed::{Late, Postponed};
-pub use stops::stopped::Stopped;
-pub use swept::class::{
-    Amc, Amcz, Ams, Awl, Kind, Leaf, Lo, Moved, MovedLeaf, Swept, SweptOptions, Traced, WeakSlots,
-};
+pub use roots::root::{RootFunction, RootId, Tag};
+pub use scans::format::{Format, MovableFormat};
+pub use scans::scan::Scan;
+pub use segments::generation::GENERATIONS;
+pub use segments::object::Object;
+pub use segments::segment_use::SegmentUse;
+pub use segments::writes::Writes;
 pub use transforms::not_applied::NotApplied;
 pub use transforms::transform::Transform;
 pub use typed::final_queue::FinalQueue;
@@ -359,8 +368,8 @@ pub use walks::roots::{Referrer, RootReference};
 /// For models and tests of this workspace, and for what macros expand to: not part of what the crate promises.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::references::frozen_range::{EnclosingRange, FrozenRange};
-    pub use crate::stops::attendance::{Attendance, Place, Waiting};
-    pub use crate::stops::stop_word::StopWord;
+    pub use crate::heaps::attendance::{Attendance, Place, Waiting};
+    pub use crate::heaps::frozen_range::{EnclosingRange, FrozenRange};
+    pub use crate::heaps::stop_word::StopWord;
     pub use crate::typed::declared::{Fields, have_references, have_weak_links};
 }

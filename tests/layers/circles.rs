@@ -5,12 +5,13 @@
 //! calls a method that the other defines (`methods`). Test modules are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree, Visibility};
 
 use crate::methods::{Methods, Named};
-use crate::repository::Text;
+use crate::repository::{self, Text};
 
 /// The way to a module from the crate's root, or to an item from a module.
 pub(crate) type Path = Vec<String>;
@@ -34,7 +35,7 @@ struct Module {
 }
 
 /// A path as it is written in a module.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Mention {
     file: String,
     module: Path,
@@ -45,7 +46,7 @@ struct Mention {
 #[derive(Debug, Default)]
 struct Source {
     modules: BTreeMap<Path, Module>,
-    mentions: Vec<Mention>,
+    mentions: BTreeSet<Mention>,
     /// Files of `macro_rules!`, by name: these macros have textual scope.
     macros: BTreeMap<String, String>,
     methods: Methods,
@@ -61,7 +62,8 @@ pub(crate) struct Uses {
     pub(crate) undeclared: BTreeSet<String>,
 }
 
-/// How the files of a crate use each other. The crate's root is `lib.rs` in `folder`.
+/// How the files of a crate use each other. The crate's root is `lib.rs` in `folder`; its programs, `main.rs` and
+/// those in `bin`, are above it.
 pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
     let source = Source::read(folder, sources);
     let mut uses = Uses::default();
@@ -74,9 +76,22 @@ pub(crate) fn uses(folder: &str, sources: &[Text]) -> Uses {
         uses.edges.extend(others.map(|file| (mention.file.clone(), file)));
     }
     uses.edges.extend(source.methods.uses(|of| source.definition_of(of)));
-    uses.undeclared = sources.iter().map(|source| source.path.clone()).collect();
+    let is_program = |path: &&String| {
+        let below = path.strip_prefix(folder).unwrap_or_default();
+        below == "/main.rs" || below.starts_with("/bin/")
+    };
+    let paths = sources.iter().map(|source| &source.path);
+    uses.undeclared = paths.filter(|path| !is_program(path)).cloned().collect();
     declare(&format!("{folder}/lib.rs"), sources, &mut uses.undeclared);
     uses
+}
+
+/// The uses in a crate of the repository, which are found once.
+pub(crate) fn uses_of(folder: &str) -> Arc<Uses> {
+    static FOUND: Mutex<BTreeMap<String, Arc<Uses>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = || Arc::new(uses(folder, &repository::texts(folder, &["rs"])));
+    Arc::clone(found.entry(folder.to_owned()).or_insert_with(find))
 }
 
 /// Takes a file and those of its modules, modules for tests included, from what is undeclared.
@@ -168,22 +183,24 @@ fn room(folder: &str, file: &str) -> Option<String> {
     (name != "lib").then(|| format!("{folder}/{name}"))
 }
 
+/// All that a node leads to, over what is next to each.
+fn reached<'n>(start: &'n String, next: &BTreeMap<&String, Vec<&'n String>>) -> BTreeSet<&'n String> {
+    let mut seen = BTreeSet::new();
+    let mut left = vec![start];
+    while let Some(node) = left.pop() {
+        left.extend(next.get(node).into_iter().flatten().filter(|to| seen.insert(**to)));
+    }
+    seen
+}
+
 /// Sets of more than one node each of which leads to all others.
 fn components(edges: &BTreeSet<(String, String)>) -> BTreeSet<Vec<String>> {
-    let reached = |start: &String| {
-        let mut seen = BTreeSet::new();
-        let mut left = vec![start];
-        while let Some(node) = left.pop() {
-            for (from, to) in edges {
-                if from == node && seen.insert(to) {
-                    left.push(to);
-                }
-            }
-        }
-        seen
-    };
+    let mut next: BTreeMap<&String, Vec<&String>> = BTreeMap::new();
+    for (from, to) in edges {
+        next.entry(from).or_default().push(to);
+    }
     let nodes: BTreeSet<_> = edges.iter().flat_map(|(from, to)| [from, to]).collect();
-    let reach: BTreeMap<_, _> = nodes.iter().map(|node| (*node, reached(node))).collect();
+    let reach: BTreeMap<_, _> = nodes.iter().map(|node| (*node, reached(node, &next))).collect();
     let circle = |node: &&String| {
         let members = reach[*node].iter().filter(|other| reach[**other].contains(*node));
         members.map(|other| (*other).clone()).collect::<Vec<_>>()
@@ -206,6 +223,10 @@ impl Source {
         self.modules.entry(module.clone()).or_default();
         for item in items.iter().filter(|item| !is_test(attributes(item))) {
             match item {
+                // A file of another folder counts as a part of the one that takes it in.
+                Item::Mod(child) if child.attrs.iter().any(|attribute| attribute.path().is_ident("path")) => {
+                    self.define(&module, &child.ident.to_string(), Name::Item(file.to_owned()));
+                }
                 Item::Mod(child) => {
                     let name = child.ident.to_string();
                     let inner = child_of(&module, &name);
@@ -285,7 +306,7 @@ impl Source {
     }
 
     fn mention(&mut self, file: &str, module: &Path, path: Path) {
-        self.mentions.push(Mention { file: file.to_owned(), module: module.clone(), path });
+        self.mentions.insert(Mention { file: file.to_owned(), module: module.clone(), path });
     }
 
     /// The files that define what a path names: no file for a module, and none for an item of
@@ -319,8 +340,11 @@ impl Source {
         let Some(meanings) = here.names.get(first) else {
             return here.globs.iter().find_map(|glob| self.imported(module, glob, path, depth));
         };
+        // Only a module has names below it: an import of the same name is a function's.
+        let is_module = !rest.is_empty() && meanings.iter().any(|meaning| matches!(meaning, Name::Module));
+        let is_meant = |meaning: &&Name| !is_module || matches!(meaning, Name::Module);
         let mut files = None;
-        for meaning in meanings {
+        for meaning in meanings.iter().filter(is_meant) {
             let found = match meaning {
                 Name::Item(file) => Some(BTreeSet::from([file.clone()])),
                 Name::Module => self.below(&child_of(module, first), rest, depth),

@@ -1,31 +1,27 @@
 //! No files of a crate use each other in a circle, nor do its folders (design/core.md
 //! `.req.storeys`).
 
-use crate::repository::{self, Text};
-use crate::{LIBRARIES, circles, source};
+use crate::circles::{self, Uses};
+use crate::{crates, source};
 
-/// The circles in a library, paths that lead nowhere, and files that are in no module, in words.
-fn wrong_uses(folder: &str, sources: &[Text]) -> Vec<String> {
-    let uses = circles::uses(folder, sources);
-    let circles = circles::circles(&uses);
-    let undeclared = uses.undeclared.into_iter().map(|file| format!("{file} is in no module"));
-    uses.unresolved
-        .into_iter()
-        .chain(undeclared)
-        .chain(circles.into_iter().map(|circle| circle.join(" <-> ")))
-        .collect()
+/// The circles in a crate, paths that lead nowhere, and files that are in no module, in words.
+fn wrong_uses(uses: &Uses) -> Vec<String> {
+    let circles = circles::circles(uses);
+    let undeclared = uses.undeclared.iter().map(|file| format!("{file} is in no module"));
+    let unresolved = uses.unresolved.iter().cloned();
+    unresolved.chain(undeclared).chain(circles.into_iter().map(|circle| circle.join(" <-> "))).collect()
 }
 
 #[test]
 fn no_files_use_each_other_in_a_circle() {
-    let wrong: Vec<_> =
-        LIBRARIES.iter().flat_map(|folder| wrong_uses(folder, &repository::texts(folder, &["rs"]))).collect();
+    let wrong: Vec<_> = crates().flat_map(|folder| wrong_uses(&circles::uses_of(folder))).collect();
     assert_eq!(wrong, [""; 0]);
 }
 
 /// What is wrong with a crate of three files: the root, `a` and `b`.
 fn check(root: &str, a: &str, b: &str) -> Vec<String> {
-    wrong_uses("x/src", &[source("x/src/lib.rs", root), source("x/src/a.rs", a), source("x/src/b.rs", b)])
+    let sources = [source("x/src/lib.rs", root), source("x/src/a.rs", a), source("x/src/b.rs", b)];
+    wrong_uses(&circles::uses("x/src", &sources))
 }
 
 const ROOT: &str = "mod a; mod b; pub use a::A; pub use b::B;";
@@ -84,7 +80,7 @@ fn circles_of_folders_are_found() {
         file("a/ground.rs", "pub struct Ground;"),
         file("b.rs", "use crate::a::ground::Ground; pub struct B;"),
     ];
-    assert_eq!(wrong_uses("x/src", &sources), ["x/src/a <-> x/src/b"]);
+    assert_eq!(wrong_uses(&circles::uses("x/src", &sources)), ["x/src/a <-> x/src/b"]);
 }
 
 #[test]
@@ -96,6 +92,13 @@ fn uses_that_make_no_circle_are_passed() {
         // A re-export is not a use.
         ("pub struct A; pub use crate::b::B;", "use crate::a::A; pub struct B;"),
         ("use other::B; pub struct A;", "use crate::a::A; pub struct B;"),
+        // A file of another folder belongs to the one that takes it in.
+        ("#[path = \"../b.rs\"] mod b; use b::B; pub struct A;", "use crate::a::A; pub struct B;"),
+        // A module and a function of one name.
+        (
+            "mod c { pub fn c() {} pub struct C; } use self::c::{C, c}; pub struct A(C);",
+            "use crate::A; pub struct B;",
+        ),
         // Both have a method of this name.
         (
             "pub struct A; impl A { fn g(&self) { self.g() } }",
@@ -138,4 +141,11 @@ fn paths_that_lead_nowhere_are_found() {
 fn files_in_no_module_are_found() {
     assert_eq!(check("mod a;", "pub struct A;", "pub struct B;"), ["x/src/b.rs is in no module"]);
     assert_eq!(check("mod a; #[cfg(test)] mod b;", "pub struct A;", "pub struct B;"), [""; 0]);
+}
+
+#[test]
+fn programs_of_a_crate_are_in_no_module() {
+    let file = |path: &str| source(&format!("x/src/{path}"), "");
+    let uses = circles::uses("x/src", &[file("lib.rs"), file("main.rs"), file("bin/b.rs")]);
+    assert_eq!(wrong_uses(&uses), [""; 0]);
 }

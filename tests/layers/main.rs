@@ -28,6 +28,14 @@ const LIBRARIES: &[&str] = &[
     "src",
 ];
 
+/// The folders with the sources of programs, and of what only they use: these may use `std`, and any crate.
+const PROGRAMS: &[&str] = &["benches/src", "cli/preload", "cli/src", "verify/oracle/src"];
+
+/// The folders of all crates whose files are looked at.
+fn crates() -> impl Iterator<Item = &'static &'static str> {
+    LIBRARIES.iter().chain(PROGRAMS)
+}
+
 /// A file that is not in the repository, for tests of these tests.
 fn source(path: &str, text: &str) -> Text {
     Text { path: path.to_owned(), text: text.to_owned() }

@@ -16,11 +16,11 @@ use syn::visit::{self, Visit};
 use syn::{Expr, ImplItem, Item, ItemImpl, ItemTrait, TraitItem, Type};
 
 use crate::circles::{self, Path, is_test, path_of};
-use crate::{LIBRARIES, repository};
+use crate::{PROGRAMS, crates, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
 /// those would look like calls of ours, and circles would be found where none are.
-const ELSEWHERE: [&str; 21] = [
+const ELSEWHERE: [&str; 22] = [
     "add",
     "all",
     "as_ptr",
@@ -32,6 +32,7 @@ const ELSEWHERE: [&str; 21] = [
     "inspect",
     "into_inner",
     "is_empty",
+    "iter",
     "len",
     "limit",
     "next",
@@ -44,8 +45,15 @@ const ELSEWHERE: [&str; 21] = [
     "with_addr",
 ];
 
+/// Further names that programs call of `std` and of libraries, ours among them.
+const ELSEWHERE_OF_PROGRAMS: [&str; 26] = [
+    "align", "clear", "create", "drain", "extend", "fill", "flush", "insert", "last", "lines", "look",
+    "made", "map", "open", "parse", "push", "range", "read", "reserve", "resize", "ring", "set", "sort",
+    "status", "time", "wait",
+];
+
 /// A type as it is named in a module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) module: Path,
     pub(crate) path: Path,
@@ -63,7 +71,7 @@ struct Method {
     is_of_trait: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Call {
     file: String,
     /// The type that the method is looked up in, if it is known.
@@ -79,7 +87,7 @@ pub(crate) struct Methods {
     defined: Vec<Method>,
     /// The files that define a method of a name, implementations of traits left out.
     named: BTreeMap<String, BTreeSet<String>>,
-    calls: Vec<Call>,
+    calls: BTreeSet<Call>,
 }
 
 impl Methods {
@@ -136,7 +144,7 @@ impl Methods {
             let of = call.of.as_ref().and_then(&definition);
             let files = match of.and_then(|of| of_types.get(&(of, &call.name))) {
                 Some(files) => files.values().next().unwrap().clone(),
-                None if call.on_value => self.by_name(&call.name),
+                None if call.on_value && !is_common(&call.file, &call.name) => self.by_name(&call.name),
                 None => BTreeSet::new(),
             };
             if !files.contains(&call.file) {
@@ -147,9 +155,14 @@ impl Methods {
     }
 
     fn by_name(&self, name: &str) -> BTreeSet<&String> {
-        let files = self.named.get(name).filter(|_| !ELSEWHERE.contains(&name));
-        files.filter(|files| files.len() == 1).into_iter().flatten().collect()
+        self.named.get(name).filter(|files| files.len() == 1).into_iter().flatten().collect()
     }
+}
+
+/// Whether a method of this name, which a file calls, may well be another crate's.
+fn is_common(file: &str, name: &str) -> bool {
+    let is_program = PROGRAMS.iter().any(|folder| file.starts_with(folder));
+    ELSEWHERE.contains(&name) || is_program && ELSEWHERE_OF_PROGRAMS.contains(&name)
 }
 
 /// The path that names a type.
@@ -173,7 +186,7 @@ struct Calls<'m> {
 impl Calls<'_> {
     fn enter(&mut self, of: Option<Path>, name: String, on_value: bool) {
         let of = of.map(|path| Named { module: self.module.clone(), path });
-        self.methods.calls.push(Call { file: self.file.to_owned(), of, name, on_value });
+        self.methods.calls.insert(Call { file: self.file.to_owned(), of, name, on_value });
     }
 
     fn within(&mut self, own: Option<Path>, visit: impl FnOnce(&mut Self)) {
@@ -232,8 +245,15 @@ impl<'a> Visit<'a> for Calls<'_> {
 #[test]
 fn names_from_elsewhere_are_names_of_ours() {
     let of = |folder: &&str| circles::methods(folder, &repository::texts(folder, &["rs"]));
-    let libraries: Vec<_> = LIBRARIES.iter().map(of).collect();
-    let is_ours = |name: &&&str| libraries.iter().any(|methods| methods.named.contains_key(**name));
-    let others: Vec<_> = ELSEWHERE.iter().filter(|name| !is_ours(name)).collect();
+    let methods: Vec<_> = crates().map(of).collect();
+    let is_ours = |name: &&&str| methods.iter().any(|methods| methods.named.contains_key(**name));
+    let others: Vec<_> =
+        ELSEWHERE.iter().chain(&ELSEWHERE_OF_PROGRAMS).filter(|name| !is_ours(name)).collect();
     assert_eq!(others, [&""; 0]);
+}
+
+#[test]
+fn names_of_std_are_common_in_programs_only() {
+    assert!(is_common("cli/src/x.rs", "push") && is_common("ap/src/x.rs", "len"));
+    assert!(!is_common("ap/src/x.rs", "push") && !is_common("cli/src/x.rs", "write_json"));
 }

@@ -7,13 +7,13 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::advising::{self, Advice, Mark, Marks};
+use crate::error::TraceError;
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::progress;
-use crate::recording::Target;
-use crate::replaying::{self, Measure, Order, Outline, PEERS};
-use crate::trace::TraceError;
+use crate::target::Target;
+use crate::trace::advise::{self, Advice, Mark, Marks};
+use crate::trace::replay::{self, Measure, Order, Outline, PEERS};
 
 /// Advise on sizes for an Init, from a trace or from telemetry
 ///
@@ -64,7 +64,7 @@ impl Advise {
     }
 
     fn run_on_telemetry(&self, bar: &ProgressBar, out: &mut Output) -> Result<Outcome, Error> {
-        let (marks, whole) = advising::marks(&self.source)?;
+        let (marks, whole) = advise::marks(&self.source)?;
         let advised = self.advise_on_objects(bar)?;
         bar.finish_and_clear();
         if out.is_json() {
@@ -82,7 +82,7 @@ impl Advise {
     fn advise_on_objects(&self, bar: &ProgressBar) -> Result<Option<Advised>, Error> {
         let folder = tempfile::tempdir().map_err(Error::system("make a folder in", std::env::temp_dir()))?;
         let trace = folder.path().join("trace");
-        match crate::recorder::import(&self.source, &trace) {
+        match crate::trace::record::import(&self.source, &trace) {
             Err(Error::NoObjects { .. }) => Ok(None),
             // What could not be read is reported with the marks.
             Ok(_) => Ok(Some(advise(Outline::read(&trace, u64::MAX, bar)?, bar)?.0)),
@@ -99,7 +99,7 @@ impl Advise {
 
 /// The advice of a trace, and why not all of it was read.
 fn advise(outline: Outline, bar: &ProgressBar) -> Result<(Advised, Option<Error>), Error> {
-    let advice = advising::advise(&outline, bar).map_err(Error::replay("go on", "tlsf"))?;
+    let advice = advise::advise(&outline, bar).map_err(Error::replay("go on", "tlsf"))?;
     let peers = peers(&outline.path, outline.steps, bar)?;
     let advised = Advised { advice, peak_live: outline.totals.peak_live, peers };
     let path: PathBuf = outline.path;
@@ -110,7 +110,7 @@ fn advise(outline: Outline, bar: &ProgressBar) -> Result<(Advised, Option<Error>
 fn peers(trace: &Path, steps: u64, bar: &ProgressBar) -> Result<Vec<(String, Option<i64>)>, Error> {
     let measured = PEERS.iter().map(|&peer| {
         bar.set_message(format!("replaying on {}", peer.name()));
-        let outcome = replaying::run_apart(trace, steps, peer, Measure::Contents, Order::Strict)?;
+        let outcome = replay::run_apart(trace, steps, peer, Measure::Contents, Order::Strict)?;
         Ok((peer.name(), outcome.at_peak))
     });
     measured.collect()

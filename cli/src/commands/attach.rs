@@ -1,30 +1,28 @@
 //! `tripoint attach` (design/cli.md `.attach`).
 
+mod captured;
 #[cfg(target_os = "linux")]
 mod kernel;
 
 use core::time::Duration;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use serde::Serialize;
 use tripoint_telemetry::format::FileState;
-use tripoint_telemetry::reader::{Events, Item, Reader, Start};
+use tripoint_telemetry::reader::{Reader, Start};
 
+use self::captured::{Captured, PAUSE};
 use crate::error::{Error, Outcome};
 use crate::output::Output;
-use crate::recording::{self, CaptureWriter, End, Look, Target};
 use crate::signals;
+use crate::source::{self, CaptureWriter, End, Look};
+use crate::target::Target;
 
 /// The shortest time between two looks at counters.
 const SHORTEST: Duration = Duration::from_millis(1);
-
-/// How long to wait if there is nothing new.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Capture what a running process records, for `tripoint report` and others
 ///
@@ -64,29 +62,20 @@ pub(crate) struct Attach {
     output: PathBuf,
 }
 
-/// What was captured.
-#[derive(Debug, Default, Serialize)]
-struct Captured {
-    events: u64,
-    /// Events that were overwritten before they were read.
-    missed: u64,
-    /// Events that the program dropped, in its whole run.
-    dropped: u64,
-    bytes: u64,
-    seconds: f64,
-    has_ended: bool,
-}
-
 impl Attach {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         #[cfg(target_os = "linux")]
         if self.kernel {
-            return self.run_kernel(out);
+            let Target::Process(process) = self.target else {
+                return Err(Error::NoProcess { target: self.target.clone() });
+            };
+            let captured = kernel::capture(process, &self.threads, self.duration, &self.output)?;
+            self.tell(&captured, out)?;
+            return Ok(Outcome::Fine);
         }
         let (reader, mut faults) = self.target.reader()?;
         let stop = signals::stop()?;
-        let mut writer =
-            CaptureWriter::create(&self.output, reader.info().process, recording::made(&reader))?;
+        let mut writer = CaptureWriter::create(&self.output, reader.info().process, source::made(&reader))?;
         let begin = Instant::now();
         let is_over = || signals::is_set(&stop) || begin.elapsed() >= self.duration;
         let progress = ProgressBar::new(self.duration.as_millis() as u64);
@@ -115,7 +104,7 @@ impl Attach {
         if events.damaged_blocks() > 0 {
             faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
         }
-        let end = End { ns: Some(recording::now()), ..recording::end(&reader, &mut faults) };
+        let end = End { ns: Some(source::now()), ..source::end(&reader, &mut faults) };
         captured.dropped = end.threads.iter().map(|thread| thread.dropped).sum();
         captured.bytes = writer.finish(&end)?;
         self.tell(&captured, out)?;
@@ -139,48 +128,5 @@ impl Attach {
             Target::File(_) => false,
         };
         is_gone || reader.state().is_ok_and(|state| state == FileState::Closed)
-    }
-}
-
-impl Captured {
-    /// Takes the events that are there, until there are none or it is over.
-    fn take(
-        &mut self,
-        events: &mut Events<'_>,
-        writer: &mut CaptureWriter,
-        is_over: impl Fn() -> bool,
-    ) -> Result<(), Error> {
-        while let Some(item) = events.poll() {
-            match item {
-                Item::Event(_) => self.events += 1,
-                Item::Gap(gap) => self.missed = self.missed.saturating_add(gap.count),
-            }
-            writer.add(&item)?;
-            if is_over() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn write(&self, path: &Path, out: &mut Output) -> Result<(), Error> {
-        writeln!(
-            out,
-            "{} events in {:.1} s, {} bytes in {}",
-            self.events,
-            self.seconds,
-            self.bytes,
-            path.display()
-        )?;
-        if self.missed > 0 {
-            writeln!(out, "{} events were overwritten before they were read", self.missed)?;
-        }
-        if self.dropped > 0 {
-            writeln!(out, "{} events were dropped, because their ring was in use", self.dropped)?;
-        }
-        if self.has_ended {
-            writeln!(out, "the process has ended")?;
-        }
-        Ok(())
     }
 }

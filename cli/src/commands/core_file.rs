@@ -12,10 +12,10 @@ use crate::core_file::{Contract, CoreFile, NotCore, Record, Thread};
 use crate::error::{Error, Outcome};
 use crate::grid::Grid;
 use crate::output::Output;
-use crate::recording::Target;
 use crate::summary::Summary;
 use crate::symbols::{Named, Symbols};
 use crate::tables;
+use crate::target::Target;
 
 /// The most records in a text, the last ones.
 const RECORDS: usize = 20;

@@ -11,7 +11,7 @@ use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::pictures::{self, Kind, Observed};
 use crate::plotting::{self, Form, Page, Picture, Theme};
-use crate::trace::Course;
+use crate::trace::format::Course;
 
 /// Draw pictures of a recording, or of a trace
 ///

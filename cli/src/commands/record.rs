@@ -7,8 +7,8 @@ use clap::Args;
 
 use crate::error::{Error, Outcome, Refusal};
 use crate::output::complain;
-use crate::recorder::{self, Recorded, Recording};
-use crate::recording::Target;
+use crate::target::Target;
+use crate::trace::record::{self, RecordOptions, Recorded};
 
 /// Record what a program allocates and frees, for replay and advise
 ///
@@ -53,9 +53,9 @@ impl Record {
         if let Some(target) = &self.telemetry {
             return self.import(target, json);
         }
-        let recording =
-            Recording { command: &self.command, output: &self.output, children: !self.no_children };
-        let ended = match recorder::record(&recording) {
+        let options =
+            RecordOptions { command: &self.command, output: &self.output, children: !self.no_children };
+        let ended = match record::record(&options) {
             Err(error @ Error::Unrecordable { why, .. }) => {
                 complain(&error);
                 return Ok(Outcome::Program(why.status()));
@@ -76,7 +76,7 @@ impl Record {
         } else {
             self.say_all(ended.traces)
         }
-        match recorder::shell_status(ended.status) {
+        match record::shell_status(ended.status) {
             // Otherwise nothing but a message would tell that the recording is not whole.
             0 if is_cut => Ok(Outcome::Program(2)),
             status => Ok(Outcome::Program(status)),
@@ -84,7 +84,7 @@ impl Record {
     }
 
     fn import(&self, target: &Target, json: bool) -> Result<Outcome, Error> {
-        let (recorded, whole) = recorder::import(target, &self.output)?;
+        let (recorded, whole) = record::import(target, &self.output)?;
         if recorded.summary.missed != 0 {
             let missed = recorded.summary.missed;
             complain(&format_args!(

@@ -11,8 +11,8 @@ use super::plot::Look;
 use crate::error::{Error, Outcome as Ending};
 use crate::output::{Output, complain};
 use crate::plotting::{self, Form};
-use crate::replaying::{self, Contender, Measure, Order, Outcome, Outline};
-use crate::trace::{Summary, Totals};
+use crate::trace::format::{Summary, Totals};
+use crate::trace::replay::{self, Contender, Measure, Order, Outcome, Outline};
 use crate::{pictures, progress};
 
 /// Replay a recorded trace on allocators: the same operations, threads and order
@@ -142,7 +142,7 @@ impl Replay {
     fn run_inside(&self, measure: Measure, out: &mut Output) -> Result<Ending, Error> {
         let outline = Outline::read(&self.trace, self.steps, &ProgressBar::hidden())?;
         let contender = self.with.first().copied().unwrap_or(Contender::System);
-        let outcome = replaying::run(&outline, contender, measure, self.order());
+        let outcome = replay::run(&outline, contender, measure, self.order());
         out.write_json(&outcome.map_err(Error::replay("go on", contender.name()))?)?;
         Ok(Ending::Fine)
     }
@@ -160,7 +160,7 @@ impl Replay {
         bar.set_length(runs as u64);
         let run = |contender: Contender, measure| {
             bar.set_message(format!("replaying on {}", contender.name()));
-            let outcome = replaying::run_apart(&self.trace, steps, contender, measure, self.order());
+            let outcome = replay::run_apart(&self.trace, steps, contender, measure, self.order());
             bar.inc(1);
             outcome
         };

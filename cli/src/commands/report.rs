@@ -8,10 +8,12 @@ use crate::error::{Error, Outcome};
 use crate::export;
 use crate::export::perfetto::Timeline;
 use crate::output::{Output, complain};
-use crate::recording::{Entry, Event, Recording, Target};
+use crate::source::{Entry, Event, Recording};
 use crate::summary::{About, Collector, Part, Summary};
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
+use crate::target::Target;
+use crate::whole_file;
 
 /// What a recording is taken to be, and where names are from.
 #[derive(Debug, Args)]
@@ -140,14 +142,14 @@ impl Report {
         let stacks = &summary.stacks;
         if let Some(path) = &self.pprof {
             let profile = export::pprof::gzipped(stacks, summary.mean, symbols);
-            export::write(path, &profile.map_err(Error::system("write", path))?)?;
+            whole_file::write(path, &profile.map_err(Error::system("write", path))?)?;
         }
         if let Some(path) = &self.speedscope {
             let file = serde_json::to_vec(&export::speedscope::file(summary.about.process, stacks));
-            export::write(path, &file.map_err(|error| Error::system("write", path)(error.into()))?)?;
+            whole_file::write(path, &file.map_err(|error| Error::system("write", path)(error.into()))?)?;
         }
         if let Some(path) = &self.collapsed {
-            export::write(path, export::collapsed::text(stacks).as_bytes())?;
+            whole_file::write(path, export::collapsed::text(stacks).as_bytes())?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use clap::Args;
 
 use crate::error::{Error, Outcome};
 use crate::output::Output;
-use crate::synthesizing::{self, Parameters};
-use crate::trace::{Header, Writer};
+use crate::trace::format::{Header, Writer};
+use crate::trace::synthesize::{self, Parameters};
 
 /// Make a trace from a seed, with sizes, lifetimes and threads as asked
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ impl Synthesize {
         };
         let file = BufWriter::new(File::create(&self.output).map_err(refused)?);
         let writer = Writer::begin(file, &header).map_err(refused)?;
-        let summary = synthesizing::synthesize(writer, &self.parameters, seed).map_err(refused)?;
+        let summary = synthesize::synthesize(writer, &self.parameters, seed).map_err(refused)?;
         if out.is_json() {
             out.write_json(&serde_json::json!({ "path": self.output, "seed": seed, "summary": summary }))?;
         } else {

@@ -18,10 +18,10 @@ use self::switches::Switches;
 use self::terminal::Terminal;
 use crate::error::{Error, Outcome};
 use crate::output::Output;
-use crate::recording::Target;
 use crate::signals;
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
+use crate::target::Target;
 
 /// How long to wait for a key before the next look.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -11,15 +11,15 @@ const MAX: u64 = 1 << 12;
 /// The words of a record before its site.
 pub(super) const HEAD: usize = 15;
 
-/// Makes the layout of the names of its words, in their order.
-macro_rules! layout {
-    ($($word:ident),+ $(,)?) => {
-        /// The words after the magic. Places are in bytes, from the beginning of what has them.
-        pub(super) struct Layout {
+/// Makes a layout of the names of its words, in their order.
+macro_rules! of_words {
+    ($(#[$meta:meta])* pub(super) struct $of:ident { $($word:ident),+ $(,)? }) => {
+        $(#[$meta])*
+        pub(super) struct $of {
             $(pub(super) $word: u64,)+
         }
 
-        impl Layout {
+        impl $of {
             /// How many words there are.
             pub(super) const WORDS: usize = [$(stringify!($word)),+].len();
 
@@ -32,26 +32,29 @@ macro_rules! layout {
     };
 }
 
-layout! {
-    version,
-    last_slot,
-    slot_before,
-    slot_state,
-    slot_alarms,
-    slot_name,
-    slot_name_size,
-    slot_accounts,
-    account_size,
-    classes,
-    alarm_version,
-    alarm_words,
-    slot_own,
-    slot_supervised,
-    ring_cells,
-    ring_tail,
-    ring_lost,
-    ring_records,
-    record_words,
+of_words! {
+    /// The words after the magic. Places are in bytes, from the beginning of what has them.
+    pub(super) struct Layout {
+        version,
+        last_slot,
+        slot_before,
+        slot_state,
+        slot_alarms,
+        slot_name,
+        slot_name_size,
+        slot_accounts,
+        account_size,
+        classes,
+        alarm_version,
+        alarm_words,
+        slot_own,
+        slot_supervised,
+        ring_cells,
+        ring_tail,
+        ring_lost,
+        ring_records,
+        record_words,
+    }
 }
 
 impl Layout {

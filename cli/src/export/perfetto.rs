@@ -15,7 +15,7 @@ use self::packet::{Counter, Process, Thread, Track, Value};
 use self::slices::{Edge, Open, edges};
 use self::writer::Writer;
 use crate::error::Error;
-use crate::recording::Event;
+use crate::source::Event;
 use crate::summary::Summary;
 use crate::symbols::{Named, Symbols};
 

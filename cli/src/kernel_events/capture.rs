@@ -1,57 +1,17 @@
 //! What the kernel reports, as a capture that reports and gates read.
 
-use core::fmt;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Unwatchable};
 use crate::kernel_events::events::{Happened, Scope, Seen, Watch};
 use crate::kernel_events::{threads, tracefs};
 use crate::mapped;
-use crate::recording::counters::Tally;
-use crate::recording::{CaptureWriter, End, Thread};
-
-/// Why a process cannot be watched from outside.
-#[derive(Debug)]
-pub(crate) enum Refused {
-    /// There is no such process, or none of its threads has one of the names.
-    NoThreads { process: u32, names: Vec<String> },
-    /// The system does not let this user watch it.
-    Forbidden { process: u32, paranoid: String },
-    /// The system refused something else.
-    System { process: u32, error: io::Error },
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoThreads { process, names } if names.is_empty() => {
-                write!(f, "there is no process {process}")
-            }
-            Self::NoThreads { process, names } => write!(
-                f,
-                "process {process} has no thread with the name {}; /proc/{process}/task/*/comm has their names",
-                names.join(" or ")
-            ),
-            Self::Forbidden { process, paranoid } => write!(
-                f,
-                "this user may not watch process {process} (kernel.perf_event_paranoid is {paranoid}); run this as root or \
-                 with CAP_PERFMON and CAP_SYS_PTRACE; page faults of one's own processes need only a value up to 2"
-            ),
-            Self::System { process, error } if error.raw_os_error() == Some(libc::EMFILE) => write!(
-                f,
-                "process {process} has too many threads for the limit of open files; raise it (ulimit -n), or choose threads \
-                 with --threads: each takes three for every processor"
-            ),
-            Self::System { process, error } => {
-                write!(f, "cannot watch process {process} from outside: {error}")
-            }
-        }
-    }
-}
+use crate::source::counters::Tally;
+use crate::source::{CaptureWriter, End, Thread};
 
 /// What is known of a thread.
 struct Known {
@@ -116,13 +76,13 @@ pub(crate) struct WatchedProcess {
 
 impl WatchedProcess {
     /// Begins to watch threads of a process, and all that these start; all threads if there are no names.
-    pub(crate) fn begin(process: u32, names: &[String]) -> Result<Self, Refused> {
-        let none = || Refused::NoThreads { process, names: names.to_vec() };
+    pub(crate) fn begin(process: u32, names: &[String]) -> Result<Self, Unwatchable> {
+        let none = || Unwatchable::NoThreads { process, names: names.to_vec() };
         let found = threads::threads(process, names).map_err(|_| none())?;
         if found.is_empty() {
             return Err(none());
         }
-        let processors = threads::processors().map_err(|error| Refused::System { process, error })?;
+        let processors = threads::processors().map_err(|error| Unwatchable::System { process, error })?;
         let mut unseen = Vec::new();
         let mut scope = Scope { calls: None, faults_of_kernel: true };
         match tracefs::entry_of_system_calls() {
@@ -146,8 +106,8 @@ impl WatchedProcess {
             opened = Watch::open(found.keys().copied(), &processors, scope);
         }
         let watch = opened.map_err(|error| match is_forbidden(&error) {
-            true => Refused::Forbidden { process, paranoid: paranoid() },
-            false => Refused::System { process, error },
+            true => Unwatchable::Forbidden { process, paranoid: paranoid() },
+            false => Unwatchable::System { process, error },
         })?;
         let objects = mapped::of_process(process);
         let mut watched = Self {
@@ -193,7 +153,7 @@ impl WatchedProcess {
     /// Ends the watch, and writes the rest. What was missed is known only now: the kernel tells of it with the next record that it has
     /// room for, and of what it throttled not at all.
     pub(crate) fn stop(&mut self, writer: &mut CaptureWriter) -> Result<(), Error> {
-        let refused = |error| Error::Unwatchable(Refused::System { process: self.process, error });
+        let refused = |error| Error::Unwatchable(Unwatchable::System { process: self.process, error });
         let total = self.watch.stop().map_err(refused)?;
         while self.take(writer)? {}
         let counts = self.threads.values().flat_map(|known| known.tallies.values());

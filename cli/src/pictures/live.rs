@@ -2,8 +2,9 @@
 
 use std::io::Read;
 
+use crate::error::TraceError;
 use crate::plotting::{Axis, Chart, Content, Picture, Series, Unit};
-use crate::trace::{Course, TraceError};
+use crate::trace::format::Course;
 
 /// Live bytes and live objects of a trace, and why not all of it could be read.
 pub(crate) fn live(course: &mut Course<impl Read>) -> (Picture, Option<TraceError>) {

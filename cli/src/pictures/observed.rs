@@ -6,7 +6,7 @@ use super::extents::Extents;
 use super::names::{Names, PoolKey};
 use super::track::Track;
 use crate::plotting::{Axis, Moment, Unit};
-use crate::recording::{Entry, Event, Look};
+use crate::source::{Entry, Event, Look};
 
 /// The sizes of a pool that the program noted.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! What allocators took when a trace was replayed on them: footprint, fragmentation over time, and times of operations.
 
 use crate::plotting::{Axis, Chart, Content, Picture, Series, Theme, Unit};
-use crate::replaying::{Outcome, Sample};
+use crate::trace::replay::{Outcome, Sample};
 
 /// Allocators that a chart has at most: one colour is left, which is that of the live bytes.
 const MOST: usize = Theme::COLOURS - 1;

@@ -10,7 +10,7 @@ use resvg::usvg::{Options, Tree, fontdb};
 use super::page::{self, Page};
 use super::picture::Picture;
 use crate::error::Error;
-use crate::export;
+use crate::whole_file;
 
 /// The form of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,7 +61,7 @@ pub(crate) fn write(picture: &mut Picture, page: &Page, form: Form, path: &Path)
         Form::Png => png(&svg),
     });
     let undrawn = |why| Error::Undrawn { path: path.into(), why };
-    export::write(path, &bytes.map_err(undrawn)?)
+    whole_file::write(path, &bytes.map_err(undrawn)?)
 }
 
 /// The pixels of an SVG file that this program made.

@@ -6,23 +6,24 @@ use core::time::Duration;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair, Event, WriteWatch, aver};
 
+use crate::at_stop::{AtStop, Flipped};
 use crate::collect::ending::{HALF_DONE, end_steps};
 use crate::collect::flip::flip;
+use crate::heaps::heap::Heap;
+use crate::heaps::member::{Member, MemberLink};
+use crate::heaps::mutator::Mutator;
+use crate::heaps::own::Own;
+use crate::heaps::postponed::Postponed;
+use crate::heaps::stopped::Stopped;
+use crate::list::List;
 use crate::messages::message::Message;
 use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
-use crate::references::at_stop::{AtStop, Flipped};
-use crate::references::generation::{GENERATIONS, Generation};
-use crate::references::list::List;
-use crate::references::member::{Member, MemberLink, Tally};
-use crate::references::own::Own;
-use crate::references::root::RootRecord;
-use crate::references::scan::{Pass, Scan};
-use crate::references::writes::Writes;
-use crate::stops::heap::Heap;
-use crate::stops::mutator::Mutator;
-use crate::stops::postponed::Postponed;
-use crate::stops::stopped::Stopped;
+use crate::policy::tally::Tally;
+use crate::roots::root::RootRecord;
+use crate::scans::scan::{Pass, Scan};
+use crate::segments::generation::{GENERATIONS, Generation};
+use crate::segments::writes::Writes;
 
 impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// Frees all objects that no root leads to, in all automatic pools of the heap, for a thread that has no

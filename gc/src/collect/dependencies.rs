@@ -2,8 +2,8 @@
 
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::heaps::mutator::Mutator;
 use crate::locations::dependency::LocationDependency;
-use crate::stops::mutator::Mutator;
 
 impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// A dependency on no address so far. To reset a dependency is to replace it by a new one.

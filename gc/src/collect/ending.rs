@@ -5,16 +5,17 @@ use core::mem;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair, Collected, Event, StepTime};
 
+use crate::at_stop::AtStop;
+use crate::heaps::heap::Heap;
+use crate::heaps::member::MemberLink;
+use crate::list::List;
 use crate::messages::message::Message;
 use crate::policy::progress::{Phase, Progress};
 use crate::policy::report::{Cause, Collection, Work};
-use crate::references::at_stop::AtStop;
-use crate::references::generation::Generation;
-use crate::references::list::List;
-use crate::references::member::{MemberLink, Tally};
-use crate::references::scan::Scan;
-use crate::references::writes::Writes;
-use crate::stops::heap::Heap;
+use crate::policy::tally::Tally;
+use crate::scans::scan::Scan;
+use crate::segments::generation::Generation;
+use crate::segments::writes::Writes;
 
 /// Why the process ends.
 pub(crate) const HALF_DONE: &str = "a format, a root function or an event hook unwound in the middle of a collection, which has left objects \

@@ -5,14 +5,14 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result};
 
+use crate::heaps::heap::Heap;
+use crate::heaps::mutator::Mutator;
+use crate::heaps::own::Own;
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::messages::registrations::{Guarded, Registrations};
-use crate::references::generation::Generation;
-use crate::references::keep::Segments;
-use crate::references::own::Own;
-use crate::references::queue::Queue;
-use crate::stops::heap::Heap;
-use crate::stops::mutator::Mutator;
+use crate::queue::Queue;
+use crate::scans::keep::Segments;
+use crate::segments::generation::Generation;
 
 impl<A: Arena, B: BarrierPair> Mutator<'_, A, B> {
     /// Registers an object for finalization. The collection that finds that no root and no other reachable object leads

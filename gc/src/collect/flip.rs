@@ -2,11 +2,11 @@
 
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::at_stop::{AtStop, Flipped};
 use crate::collect::ending::end_steps;
-use crate::references::at_stop::{AtStop, Flipped};
-use crate::references::list::List;
-use crate::references::member::MemberLink;
-use crate::stops::heap::Heap;
+use crate::heaps::heap::Heap;
+use crate::heaps::member::MemberLink;
+use crate::list::List;
 
 /// Flips all pools, and has them know all of their objects: what walks begin with.
 pub(crate) fn know_objects<'s, A: Arena, B: BarrierPair>(

@@ -7,15 +7,15 @@ use core::time::Duration;
 use tripoint_core::{Arena, BarrierPair, Error, Fill, PoolClass, Result};
 
 use crate::collect::collection::run;
+use crate::heaps::heap::Heap;
+use crate::heaps::mutator_buffer::MutatorBuffer;
+use crate::heaps::postponed::Postponed;
+use crate::heaps::record::Record;
+use crate::heaps::stopped::Stopped;
 use crate::policy::accounts::Policy;
 use crate::policy::due::Due;
 use crate::policy::report::{Cause, Collection};
-use crate::references::generation::{GENERATIONS, Generation};
-use crate::stops::heap::Heap;
-use crate::stops::mutator_buffer::MutatorBuffer;
-use crate::stops::postponed::Postponed;
-use crate::stops::record::Record;
-use crate::stops::stopped::Stopped;
+use crate::segments::generation::{GENERATIONS, Generation};
 
 /// A heap begins no collection by itself while this value lives. A heap may be parked several times, and stays parked
 /// until the last of these values is dropped. If one is leaked, the heap stays parked.
@@ -229,7 +229,7 @@ mod tests {
     use tripoint_core::{ClientArena, ClientArenaOptions};
 
     use super::*;
-    use crate::stops::heap::HeapOptions;
+    use crate::heaps::heap::HeapOptions;
 
     /// Runs a collection that is due, while another thread does `meanwhile` before the heap is stopped for it. Returns
     /// whether there was one.

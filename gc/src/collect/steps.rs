@@ -6,24 +6,24 @@ use core::time::Duration;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair, Collected, Event, aver};
 
+use crate::at_stop::{AtStop, Flipped};
 use crate::collect::collection::{close, fix_roots, report_sweep, scan_grey, settle};
 use crate::collect::ending::{HALF_DONE, close_steps, report_step, sweep_aside};
 use crate::collect::flip::flip_all;
 use crate::collect::pace::{Pace, Within};
+use crate::heaps::heap::Heap;
+use crate::heaps::member::MemberLink;
+use crate::heaps::mutator::Mutator;
+use crate::heaps::own::Own;
+use crate::heaps::postponed::Postponed;
+use crate::heaps::stopped::Stopped;
+use crate::list::List;
 use crate::messages::message::Message;
 use crate::policy::progress::{Marked, Phase, Progress};
 use crate::policy::report::{Cause, Collection};
-use crate::references::at_stop::{AtStop, Flipped};
-use crate::references::generation::Generation;
-use crate::references::list::List;
-use crate::references::member::MemberLink;
-use crate::references::own::Own;
-use crate::references::root::RootRecord;
-use crate::references::scan::{Pass, Scan};
-use crate::stops::heap::Heap;
-use crate::stops::mutator::Mutator;
-use crate::stops::postponed::Postponed;
-use crate::stops::stopped::Stopped;
+use crate::roots::root::RootRecord;
+use crate::scans::scan::{Pass, Scan};
+use crate::segments::generation::Generation;
 
 /// How much a step does before it asks whether to go on: about this many bytes of objects are scanned, or of segments
 /// swept.

@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::{Arena, BarrierPair};
 
-use crate::stops::heap::Heap;
+use crate::heaps::heap::Heap;
 
 /// A heap is under stress while this value lives. It may be put under stress several times, and stays so until the last
 /// of these values is dropped. If one is leaked, the heap stays under stress.

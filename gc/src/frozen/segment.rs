@@ -7,13 +7,13 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Block, Error, Result};
 
+use crate::at_stop::AtStop;
 use crate::frozen::fault::FrozenFault;
-use crate::references::at_stop::AtStop;
-use crate::references::format::Format;
-use crate::references::frozen_table::FrozenRecord;
-use crate::references::own::Own;
-use crate::references::scan::{Scan, Shown};
-use crate::stops::heap::Heap;
+use crate::heaps::frozen_table::FrozenRecord;
+use crate::heaps::heap::Heap;
+use crate::heaps::own::Own;
+use crate::scans::format::Format;
+use crate::scans::scan::{Scan, Shown};
 
 const OUTSIDE: Error =
     Error::Parameter("the objects of a frozen segment lie in its memory: pass bytes from its base");

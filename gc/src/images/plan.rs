@@ -9,16 +9,16 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Align, Arena, BarrierPair, RankSet};
 
+use crate::at_stop::Flipped;
 use crate::collect::flip::know_objects;
+use crate::heaps::member::MemberLink;
+use crate::heaps::own::Own;
+use crate::heaps::stopped::Stopped;
 use crate::images::error::WriteImageError;
 use crate::images::header::{IMAGE_ALIGN, ImageHeader};
-use crate::references::at_stop::Flipped;
-use crate::references::list::List;
-use crate::references::member::MemberLink;
-use crate::references::object::Object;
-use crate::references::own::Own;
-use crate::references::scan::{Scan, Shown};
-use crate::stops::stopped::Stopped;
+use crate::list::List;
+use crate::scans::scan::{Scan, Shown};
+use crate::segments::object::Object;
 
 const WORD: usize = size_of::<usize>();
 

@@ -3,7 +3,7 @@
 
 use tripoint_core::Addr;
 
-use crate::references::zones::Zones;
+use crate::segments::zones::Zones;
 
 /// The addresses that something was computed from, in two words: enough to say whether one of these objects may have
 /// moved since. A dependency is of the heap whose mutator [reset](crate::Mutator::reset_dependency) it.

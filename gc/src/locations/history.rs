@@ -7,7 +7,7 @@
 use tripoint_core::internal::{AtomicUsize, Ordering};
 
 use crate::locations::dependency::LocationDependency;
-use crate::references::zones::Zones;
+use crate::segments::zones::Zones;
 
 /// How many epochs are remembered.
 const EPOCHS: usize = 8;

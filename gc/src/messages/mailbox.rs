@@ -2,12 +2,12 @@
 
 use core::ptr::NonNull;
 
+use crate::list::List;
 use crate::messages::message::{Guardian, Message, Notice};
 use crate::messages::registrations::{Guarded, Registrations};
-use crate::references::generation::Generation;
-use crate::references::list::List;
-use crate::references::queue::Queue;
-use crate::references::scan::Scan;
+use crate::queue::Queue;
+use crate::scans::scan::Scan;
+use crate::segments::generation::Generation;
 
 /// The messages of a heap, the registrations that may become messages, and room for more.
 #[derive(Debug)]

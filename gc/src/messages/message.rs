@@ -4,8 +4,8 @@
 use core::cell::Cell;
 use core::ptr::NonNull;
 
+use crate::list::Linked;
 use crate::policy::report::{Cause, Collection};
-use crate::references::list::Linked;
 
 /// A message from a heap to the program, from [`Mutator::next_message`](crate::Mutator::next_message).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

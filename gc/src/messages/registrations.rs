@@ -5,11 +5,11 @@ use core::fmt;
 use core::mem;
 use core::ptr::NonNull;
 
+use crate::list::Linked;
 use crate::messages::message::Guardian;
-use crate::references::generation::{GENERATIONS, Generation};
-use crate::references::list::Linked;
-use crate::references::queue::Queue;
-use crate::references::scan::Scan;
+use crate::queue::Queue;
+use crate::scans::scan::Scan;
+use crate::segments::generation::{GENERATIONS, Generation};
 
 /// Registrations for finalization, and the queue of those of them whose objects were found unreachable.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use tripoint_core::{Counter, Lock};
 use crate::policy::due::{Due, Nearness};
 use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
-use crate::references::generation::{GENERATIONS, Generation};
+use crate::segments::generation::{GENERATIONS, Generation};
 
 /// When a generation is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,7 +284,7 @@ impl Accounts {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
-    use crate::references::member::Tally;
+    use crate::policy::tally::Tally;
 
     /// With the same capacity and mortality of all generations.
     fn policy(capacity: usize, mortality: u32) -> Policy {

@@ -1,6 +1,6 @@
 //! Which generations are due, for a program that chooses its own moments.
 
-use crate::references::generation::GENERATIONS;
+use crate::segments::generation::GENERATIONS;
 
 /// How near a generation is to being due. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

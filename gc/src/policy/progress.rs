@@ -2,7 +2,7 @@
 
 use core::mem;
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 
 /// How far a collection in steps is, if there is one.
 #[derive(Debug, Default)]

@@ -3,9 +3,9 @@
 use core::fmt;
 
 use crate::policy::progress::Marked;
-use crate::references::generation::GENERATIONS;
-use crate::references::member::Tally;
-use crate::references::writes::Writes;
+use crate::policy::tally::Tally;
+use crate::segments::generation::GENERATIONS;
+use crate::segments::writes::Writes;
 
 /// Why a collection began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

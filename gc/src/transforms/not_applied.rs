@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::Addr;
 
-use crate::references::object::Object;
+use crate::segments::object::Object;
 use crate::walks::roots::Referrer;
 
 /// A transform was not applied: no reference was changed. It still has its pairs, so it may be applied later.

@@ -6,17 +6,17 @@ use core::mem;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair};
 
-use crate::references::at_stop::Flipped;
-use crate::references::keep::Segments;
-use crate::references::list::List;
-use crate::references::member::MemberLink;
-use crate::references::object::Object;
-use crate::references::own::Own;
-use crate::references::pairs::Pairs;
-use crate::references::root::{RootId, RootRecord};
-use crate::references::scan::{Scan, Shown};
-use crate::references::zones::Zones;
-use crate::stops::heap::Heap;
+use crate::at_stop::Flipped;
+use crate::heaps::heap::Heap;
+use crate::heaps::member::MemberLink;
+use crate::heaps::own::Own;
+use crate::list::List;
+use crate::roots::root::{RootId, RootRecord};
+use crate::scans::keep::Segments;
+use crate::scans::pairs::Pairs;
+use crate::scans::scan::{Scan, Shown};
+use crate::segments::object::Object;
+use crate::segments::zones::Zones;
 use crate::transforms::not_applied::NotApplied;
 use crate::walks::roots::Referrer;
 

@@ -6,12 +6,12 @@ use core::ptr::{self, NonNull};
 use tripoint_core::{Arena, BarrierPair, Error, Lock, PoolHeader, Result, SymmetricFence};
 
 use crate::collect::flip::know_objects;
-use crate::collect::roots::Root;
-use crate::references::own::Own;
-use crate::references::pairs::{Pair, Pairs};
-use crate::references::root::{Place, RootId};
-use crate::stops::heap::Heap;
-use crate::stops::stopped::Stopped;
+use crate::collect::registering::Root;
+use crate::heaps::heap::Heap;
+use crate::heaps::own::Own;
+use crate::heaps::stopped::Stopped;
+use crate::roots::root::{Place, RootId};
+use crate::scans::pairs::{Pair, Pairs};
 use crate::transforms::not_applied::NotApplied;
 use crate::transforms::replacement::Replacement;
 

@@ -4,9 +4,9 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Align, Block, RankSet};
 
-use crate::references::format::{Format, MovableFormat};
-use crate::references::scan::Scan;
-use crate::swept::class::{Kind, sealed};
+use crate::classes::class::{Kind, sealed};
+use crate::scans::format::{Format, MovableFormat};
+use crate::scans::scan::Scan;
 use crate::typed::table::{Header, WORD};
 
 /// Objects that begin with a header of one word, which leads to their table.

@@ -9,10 +9,10 @@ use core::ptr::{self, NonNull};
 use tripoint_ap::AllocationPoint;
 use tripoint_core::{Addr, Arena, BarrierPair, Error, PoolId, Result, SymmetricFence, aver};
 
+use crate::classes::class::{Kind, Swept};
+use crate::heaps::heap::Heap;
 use crate::locations::dependency::LocationDependency;
-use crate::references::barrier;
-use crate::stops::heap::Heap;
-use crate::swept::class::{Kind, Swept};
+use crate::segments::barrier;
 use crate::typed::format::{FixedInside, FixedLeafInside, MovedInside, MovedLeafInside, Typed, WeakInside};
 use crate::typed::home::Home;
 use crate::typed::reference::{Brand, Gc};

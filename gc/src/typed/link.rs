@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use tripoint_core::{Arena, BarrierPair};
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::inside::Inside;
 use crate::typed::link_word::LinkWord;
 use crate::typed::reference::{Brand, Gc};
@@ -101,9 +101,9 @@ mod tests {
     use tripoint_core::{Addr, ClientArena, ClientArenaOptions};
 
     use super::*;
-    use crate::references::card::{CLEAN, WRITTEN};
-    use crate::stops::heap::{Heap, HeapOptions};
-    use crate::swept::class::SweptOptions;
+    use crate::classes::class::SweptOptions;
+    use crate::heaps::heap::{Heap, HeapOptions};
+    use crate::segments::card::{CLEAN, WRITTEN};
     use crate::typed::typed_objects::TypedObjects;
 
     crate::object_types! {

@@ -2,7 +2,7 @@
 
 use core::ops::Deref;
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::trace::Trace;
 
 /// A value without references into a heap, of a type that is not [`Trace`], for example one of another crate.

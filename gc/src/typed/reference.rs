@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::referent::Referent;
 use crate::typed::trace::Trace;
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::home::Home;
 use crate::typed::table::{Table, WORD, value_at};
 use crate::typed::trace::Trace;

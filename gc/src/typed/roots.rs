@@ -13,8 +13,8 @@ use core::ptr::{self, NonNull};
 use tripoint_core::internal::{AtomicU8, Ordering};
 use tripoint_core::{Arena, Lock, Result};
 
-use crate::references::generation::{GENERATIONS, Generation};
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
+use crate::segments::generation::{GENERATIONS, Generation};
 
 /// A place for one reference.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use tripoint_core::Align;
 use tripoint_core::internal::{AtomicPtr, Ordering};
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 
 /// The bytes of a header, and of a count.
 pub(crate) const WORD: usize = size_of::<usize>();

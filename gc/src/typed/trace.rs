@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize};
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 
 /// A type whose values can be in objects of a heap.
 ///

@@ -10,13 +10,13 @@ use tripoint_ap::AllocationPoint;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Arena, BarrierPair, BufferKind, Result, SymmetricFence};
 
+use crate::classes::class::{Kind, Swept};
 use crate::collect::steps::Step;
+use crate::heaps::attendance::Place;
+use crate::heaps::mutator::Mutator;
+use crate::heaps::postponed::Postponed;
+use crate::heaps::stopped::Stopped;
 use crate::policy::report::Collection;
-use crate::stops::attendance::Place;
-use crate::stops::mutator::Mutator;
-use crate::stops::postponed::Postponed;
-use crate::stops::stopped::Stopped;
-use crate::swept::class::{Kind, Swept};
 use crate::typed::format::Typed;
 use crate::typed::inside::{Inside, Point, Points};
 use crate::typed::roots::Roots;

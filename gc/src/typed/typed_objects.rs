@@ -6,10 +6,10 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Arena, BarrierPair, Error, PoolClass, PoolSizes, Result, SymmetricFence};
 
-use crate::collect::roots::Root;
-use crate::references::scan::Scan;
-use crate::stops::heap::Heap;
-use crate::swept::class::{Swept, SweptOptions};
+use crate::classes::class::{Swept, SweptOptions};
+use crate::collect::registering::Root;
+use crate::heaps::heap::Heap;
+use crate::scans::scan::Scan;
 use crate::typed::format::{FixedInside, FixedLeafInside, MovedInside, MovedLeafInside, Typed, WeakInside};
 use crate::typed::roots::Roots;
 

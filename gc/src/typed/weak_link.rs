@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use tripoint_core::{Arena, BarrierPair};
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::inside::Inside;
 use crate::typed::link_word::LinkWord;
 use crate::typed::reference::{Brand, Gc};

@@ -4,7 +4,7 @@ use core::fmt;
 
 use tripoint_core::{Arena, BarrierPair};
 
-use crate::references::scan::Scan;
+use crate::scans::scan::Scan;
 use crate::typed::inside::Inside;
 use crate::typed::link::Link;
 use crate::typed::reference::Gc;

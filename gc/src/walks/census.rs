@@ -3,8 +3,8 @@
 use tripoint_core::{Arena, BarrierPair, PoolId};
 
 use crate::collect::flip::know_objects;
-use crate::references::object::Object;
-use crate::stops::stopped::Stopped;
+use crate::heaps::stopped::Stopped;
+use crate::segments::object::Object;
 
 /// The objects of one type in one pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

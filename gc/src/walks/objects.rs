@@ -3,10 +3,10 @@
 use tripoint_core::{Addr, Arena, BarrierPair, PoolId};
 
 use crate::collect::flip::know_objects;
-use crate::references::member::Member;
-use crate::references::object::Object;
-use crate::references::own::Own;
-use crate::stops::stopped::Stopped;
+use crate::heaps::member::Member;
+use crate::heaps::own::Own;
+use crate::heaps::stopped::Stopped;
+use crate::segments::object::Object;
 
 /// How many objects are looked up at a time, with the heap locked: then they are shown, with the heap unlocked.
 const AT_ONCE: usize = 32;

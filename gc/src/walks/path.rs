@@ -10,12 +10,12 @@ use core::ptr;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Addr, Arena, BarrierPair, aver};
 
+use crate::at_stop::Flipped;
 use crate::collect::flip::know_objects;
-use crate::references::at_stop::Flipped;
-use crate::references::own::Own;
-use crate::references::root::RootId;
-use crate::references::scan::{Scan, Shown};
-use crate::stops::stopped::Stopped;
+use crate::heaps::own::Own;
+use crate::heaps::stopped::Stopped;
+use crate::roots::root::RootId;
+use crate::scans::scan::{Scan, Shown};
 
 /// Where a search met an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

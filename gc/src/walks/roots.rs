@@ -2,11 +2,11 @@
 
 use tripoint_core::{Addr, AddrRange, Arena, BarrierPair};
 
-use crate::references::member::Member;
-use crate::references::object::Object;
-use crate::references::root::RootId;
-use crate::references::scan::{Scan, Shown};
-use crate::stops::stopped::Stopped;
+use crate::heaps::member::Member;
+use crate::heaps::stopped::Stopped;
+use crate::roots::root::RootId;
+use crate::scans::scan::{Scan, Shown};
+use crate::segments::object::Object;
 
 /// A reference in a root. It may lead to an object of the heap or to other memory, or be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

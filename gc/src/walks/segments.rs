@@ -3,8 +3,8 @@
 use tripoint_core::{Arena, BarrierPair};
 
 use crate::collect::flip::know_objects;
-use crate::references::segment_use::SegmentUse;
-use crate::stops::stopped::Stopped;
+use crate::heaps::stopped::Stopped;
+use crate::segments::segment_use::SegmentUse;
 use crate::walks::objects::Place;
 
 impl<A: Arena, B: BarrierPair> Stopped<'_, '_, A, B> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tripoint_telemetry::reader::{Events, Reader, Start};
 
 use crate::grid::Grid;
-use crate::recording::{self, Event};
+use crate::source::{self, Event};
 use crate::summary::{About, Collector, Part, Summary};
 use crate::symbols::Symbols;
 
@@ -68,9 +68,9 @@ impl<'r> Live<'r> {
 
     fn count(&mut self, faults: &mut Vec<String>) {
         let mut found = Vec::new();
-        let end = recording::end(self.reader, &mut found);
+        let end = source::end(self.reader, &mut found);
         found.into_iter().for_each(|fault| note(faults, fault));
-        let about = About { process: self.reader.info().process, made: recording::made(self.reader) };
+        let about = About { process: self.reader.info().process, made: source::made(self.reader) };
         let summary = self.collector.clone().summary(about, end, &mut self.symbols);
         let now = Instant::now();
         let fills: HashMap<_, _> =

@@ -6,7 +6,7 @@ use tripoint_telemetry::Mean;
 use tripoint_telemetry::format::EventKind;
 use tripoint_telemetry::reader::SwitchesFile;
 
-use crate::recording::Target;
+use crate::target::Target;
 
 /// Rows before the kinds of events.
 const OTHERS: usize = 2;

@@ -1,7 +1,7 @@
 //! What a viewer shows beside an event: the fields that it has.
 
 use crate::export::perfetto::packet::{Annotation, Value};
-use crate::recording::Event;
+use crate::source::Event;
 
 /// The fields of an event that are not zero or empty.
 pub(super) fn annotations(event: &Event) -> Vec<Annotation> {

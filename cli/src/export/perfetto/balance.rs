@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::Event;
-use crate::recording::counters::{Arena, Pool};
+use crate::source::Event;
+use crate::source::counters::{Arena, Pool};
 
 /// What has bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::error::Error;
-use crate::export::Export;
 use crate::export::perfetto::packet::{Annotation, Kind, Packet, Track, TrackEvent};
+use crate::whole_file::WholeFile;
 
 /// The field of a trace that has its packets.
 const PACKETS: u32 = 1;
@@ -14,7 +14,7 @@ const SEQUENCE: u32 = 1;
 
 /// A trace that is being written.
 pub(super) struct Writer {
-    export: Export,
+    file: WholeFile,
     bytes: Vec<u8>,
     /// Why it could not be written any more.
     refused: Option<Error>,
@@ -22,7 +22,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
-        Ok(Self { export: Export::begin(path)?, bytes: Vec::new(), refused: None })
+        Ok(Self { file: WholeFile::begin(path)?, bytes: Vec::new(), refused: None })
     }
 
     pub(super) fn describe(&mut self, track: Track) {
@@ -71,7 +71,7 @@ impl Writer {
         if self.refused.is_none() {
             self.bytes.clear();
             prost::encoding::message::encode(PACKETS, packet, &mut self.bytes);
-            self.refused = self.export.write(&self.bytes).err();
+            self.refused = self.file.write(&self.bytes).err();
         }
     }
 
@@ -79,7 +79,7 @@ impl Writer {
     pub(super) fn finish(self) -> Result<(), Error> {
         match self.refused {
             Some(error) => Err(error),
-            None => self.export.finish(),
+            None => self.file.finish(),
         }
     }
 }

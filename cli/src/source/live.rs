@@ -1,0 +1,118 @@
+//! Reads the telemetry of a process that may still write it.
+
+use std::time::SystemTime;
+
+use tripoint_telemetry::format::FileState;
+use tripoint_telemetry::reader::{Item, Reader, Start};
+
+use crate::source::counters::Counters;
+use crate::source::end::{End, Thread};
+use crate::source::event::Event;
+use crate::source::look::Entry;
+
+/// How often a ring may be written over while it is looked at, before the rest of it is given up.
+const LOOKS: u32 = 1000;
+
+/// The time at which a recording began, in seconds since 1970.
+pub(crate) fn made(reader: &Reader) -> Option<u64> {
+    let since = reader.info().made()?.duration_since(SystemTime::UNIX_EPOCH);
+    since.ok().map(|since| since.as_secs())
+}
+
+/// Passes on the events that are there now, and reads the rest. What is written meanwhile is left out, so
+/// this ends however fast the process writes.
+pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
+    let mut written = Written::now(reader);
+    let mut events = reader.events(Start::Oldest);
+    let mut line = String::new();
+    let mut looks = LOOKS;
+    while !written.is_read() {
+        let Some(item) = events.poll() else {
+            // All that was there at this look was overwritten before it was read. The next one finds newer events, and the gap.
+            looks -= 1;
+            // What is damaged is told below.
+            if looks == 0 && events.damaged_blocks() == 0 {
+                faults
+                    .push("it is written faster than it can be read: some events are not counted".to_owned());
+            }
+            if looks == 0 {
+                break;
+            }
+            continue;
+        };
+        if !written.has(&item) {
+            continue;
+        }
+        match Event::of_item(&item, &mut line) {
+            Ok(event) => each(Entry::Event(&event)),
+            Err(error) => faults.push(format!("an event could not be read: {error}")),
+        }
+    }
+    if events.damaged_blocks() > 0 {
+        faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
+    }
+    end(reader, faults)
+}
+
+/// All but the events, as far as it can be read.
+pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
+    let mut end = End::default();
+    if let Err(error) = read_tables(reader, &mut end) {
+        faults.push(format!("it cannot be read any more: {error}"));
+    }
+    if end.counters.tallies.unsteady > 0 {
+        faults.push("the tallies make no sense".to_owned());
+    }
+    end
+}
+
+fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
+    end.counters = Counters::of(reader)?;
+    end.objects = Some(reader.objects()?);
+    for ring in 0..reader.rings() {
+        let Some(info) = reader.ring(ring)? else { break };
+        if info.events > 0 || info.dropped > 0 {
+            end.threads.push(Thread {
+                thread: info.thread,
+                name: info.name.to_string(),
+                events: info.events,
+                dropped: info.dropped,
+                ring,
+                is_only: info.claims == 1,
+            });
+        }
+    }
+    end.is_closed = reader.state()? == FileState::Closed;
+    Ok(())
+}
+
+/// What had been written to each ring at some moment, and has not been read since.
+struct Written {
+    /// The number of events of each ring; zero once all are read.
+    events: Vec<u64>,
+}
+
+impl Written {
+    fn now(reader: &Reader) -> Self {
+        let events = |ring| reader.ring(ring).ok().flatten().map_or(0, |info| info.events);
+        Self { events: (0..reader.rings()).map(events).collect() }
+    }
+
+    fn is_read(&self) -> bool {
+        self.events.iter().all(|events| *events == 0)
+    }
+
+    /// Whether an item had been written then, or begins with an event that had. It counts as read from now on.
+    fn has(&mut self, item: &Item) -> bool {
+        let (ring, first, next) = match item {
+            Item::Event(event) => (event.ring, event.serial, event.serial.saturating_add(1)),
+            Item::Gap(gap) => (gap.ring, gap.first, gap.first.saturating_add(gap.count)),
+        };
+        let Some(events) = self.events.get_mut(ring) else { return false };
+        let had = first < *events;
+        if next >= *events {
+            *events = 0;
+        }
+        had
+    }
+}

@@ -1,0 +1,179 @@
+//! One recorded process: its ring, and its trace.
+
+use core::sync::atomic::Ordering;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::Serialize;
+
+use super::converter::Converter;
+use super::file::TraceFile;
+use super::ring::{READY, Ring, SLOTS};
+use super::shared::{Shared, tell_room};
+use crate::error::Refusal;
+use crate::trace::format::{Header, Summary, Writer};
+
+/// A trace that was written.
+#[derive(Debug, Serialize)]
+pub(crate) struct Recorded {
+    pub(crate) pid: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) summary: Summary,
+    /// Why the trace ends before the process did.
+    pub(crate) cut: Option<String>,
+}
+
+/// A process that is being recorded.
+pub(super) struct Process {
+    ring: Shared<Ring>,
+    pub(super) pid: u32,
+    /// None if the process has ended.
+    handle: Option<OwnedFd>,
+    converter: Converter<BufWriter<File>>,
+    path: PathBuf,
+    /// The next place of the ring to read.
+    place: u64,
+    /// Why no more is written.
+    failure: Option<io::Error>,
+}
+
+/// Operations after which their slots are free again.
+const CHUNK: u64 = 4096;
+
+impl Process {
+    /// Maps a ring; none if it is not ready yet.
+    pub(super) fn open(ring: &Path) -> io::Result<Option<Shared<Ring>>> {
+        match Shared::<Ring>::open(ring) {
+            Ok(mapped) if mapped.ready.load(Ordering::Acquire) == READY => {
+                std::fs::remove_file(ring)?;
+                Ok(Some(mapped))
+            }
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn begin(ring: Shared<Ring>, trace: TraceFile, command: Vec<String>) -> io::Result<Self> {
+        let pid = ring.pid.load(Ordering::Relaxed);
+        let forked_by = Some(ring.forked_by.load(Ordering::Relaxed)).filter(|&parent| parent != 0);
+        let handle = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let header = Header { command, pid, forked_by, pointer_size: 8 };
+        trace.empty()?;
+        let TraceFile { file, path, .. } = trace;
+        let writer = Writer::begin(BufWriter::new(file), &header)?;
+        Ok(Self { ring, pid, handle, converter: Converter::new(writer), path, place: 0, failure: None })
+    }
+
+    /// Whether the process has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.handle.as_ref().is_none_or(|handle| {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+        })
+    }
+
+    /// Writes what the process has done up to now. Returns whether that was anything.
+    pub(super) fn drain(&mut self) -> bool {
+        if !self.ring.is_whole() {
+            // The process gets a signal if it goes on. Its trace is kept.
+            self.failure.get_or_insert_with(|| io::Error::other("another process made its ring shorter"));
+            return false;
+        }
+        let begin = self.place;
+        let head = self.ring.head().min(begin + SLOTS);
+        while self.place < head {
+            let Some(entry) = self.ring.get(self.place) else { break };
+            self.place += 1;
+            if self.failure.is_none()
+                && let Err(error) = self.converter.convert(entry)
+            {
+                // The program goes on.
+                self.ring.off.store(1, Ordering::Relaxed);
+                self.failure = Some(error);
+            }
+            if self.place.is_multiple_of(CHUNK) {
+                self.free_slots();
+            }
+        }
+        if self.place != begin {
+            self.free_slots();
+        }
+        self.place != begin
+    }
+
+    /// Writes what is left behind an operation that was begun and not finished.
+    fn drain_rest(&mut self) {
+        let head = self.ring.head().min(self.place + SLOTS);
+        for place in self.place..head {
+            match self.ring.get(place) {
+                Some(entry) if self.failure.is_none() => self.failure = self.converter.convert(entry).err(),
+                Some(_) => {}
+                None => self.converter.note_torn(),
+            }
+        }
+    }
+
+    fn free_slots(&self) {
+        self.ring.set_tail(self.place);
+        tell_room(&self.ring);
+    }
+
+    /// Writes out what is buffered.
+    pub(super) fn flush(&mut self) {
+        if self.failure.is_none() {
+            self.failure = self.converter.flush().err();
+        }
+    }
+
+    /// Writes the rest and the end. The process is recorded no more, if it still runs.
+    pub(super) fn finish(mut self, ended: &str) -> Recorded {
+        let had_given_up = self.ring.is_whole() && self.ring.off.swap(1, Ordering::Relaxed) != 0;
+        while self.drain() {}
+        if self.ring.is_whole() {
+            self.drain_rest();
+        }
+        let cut = match self.failure {
+            Some(error) => Some(Refusal(&error).to_string()),
+            None if had_given_up => Some("the process waited too long for the recorder".to_owned()),
+            None => None,
+        };
+        let (summary, cut) = match self.converter.finish(ended) {
+            Ok(summary) => (summary, cut),
+            Err(error) => (Summary::default(), cut.or_else(|| Some(Refusal(&error).to_string()))),
+        };
+        Recorded { pid: self.pid, path: self.path, summary, cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ring::{Entry, code};
+    use super::*;
+
+    /// A recorder that read on would get a signal.
+    #[test]
+    fn a_ring_that_another_process_made_shorter_ends_its_trace() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, trace) = (folder.path().join("0"), folder.path().join("trace"));
+        let ring = Shared::<Ring>::create(&path).unwrap();
+        ring.ready.store(READY, Ordering::Release);
+        let file = File::options().write(true).open(&path).unwrap();
+        let mapped = Process::open(&path).unwrap().unwrap();
+        let mut process = Process::begin(mapped, TraceFile::create(&trace).unwrap(), Vec::new()).unwrap();
+        let place = ring.take_place();
+        ring.put(place, Entry { code: code::PLAIN, align_log2: 0, thread: 0, address: 64, size: 8 });
+        assert!(process.drain(), "the control: there is an operation");
+        file.set_len(4096).unwrap();
+        assert!(!process.drain());
+        let recorded = process.finish("test");
+        assert_eq!(recorded.summary.steps, 1);
+        assert!(recorded.cut.unwrap().contains("shorter"));
+    }
+}

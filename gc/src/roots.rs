@@ -1,0 +1,11 @@
+//! Roots: where references come from, other than objects.
+//!
+//! | file, from the ground up | |
+//! |---|---|
+//! | `spill` | the registers that a call preserves, by architecture |
+//! | `stack` | the part of a thread's stack that is a root |
+//! | `root` | where references come from, other than objects |
+
+pub(crate) mod root;
+pub(crate) mod spill;
+pub(crate) mod stack;
