@@ -108,8 +108,10 @@ fn a_point_in_a_full_arena_takes_what_its_pool_has() {
     while others.alloc(layout).is_ok() {}
     let total = pool.sizes().total;
     // Freed units are listed, and are not the unused run that a pool takes first.
-    // SAFETY: allocated above, freed once.
-    objects.map(|object| unsafe { pool.free(object, layout) });
+    for object in objects {
+        // SAFETY: allocated above, freed once.
+        unsafe { pool.free(object, layout) };
+    }
     let mut point = AllocationPoint::create(&pool).unwrap();
     let boxes: Vec<_> = core::iter::from_fn(|| point.boxed([0_u64; 4]).ok()).collect();
     assert_eq!((boxes.len(), pool.sizes().total), (8, total));
