@@ -67,6 +67,7 @@ impl Telemetry {
     ///   disk, too, because all of the file is written when it is created.
     ///
     /// Other refusals of the system are in the [report](Self::report).
+    #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
     pub fn create(options: &FileOptions<'_>) -> Result<Self, TelemetryError> {
         create_on(&Linux, options)
     }
