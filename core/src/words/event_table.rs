@@ -1,21 +1,35 @@
 //! The table of all events: the one place that declares them.
 
-/// Passes the table of events to a macro, after what is to be passed on to it in brackets: `callback! { [more] entries }`.
+/// Passes the table of events to a macro, after what is to be passed on to it, in brackets:
+/// `callback! { [more] entries }`.
 ///
 /// All that knows every event is made of this table: [`Event`](crate::Event), and in telemetry the kinds of the format,
 /// what is written and read of each, the static probes, and the table on the page of the format
-/// (design/telemetry.md `.kinds`, and `.kinds.add`: how to add an event). An entry consists of
+/// (design/telemetry.md `.kinds`, and `.kinds.add`: how to add an event). An entry is:
 ///
-/// - what happened, for the documentation;
-/// - the name of the event, its number in records, the name of its probe, which with spaces for `_` is its name for
-///   people and in JSON, and the version of tripoint that first had it;
-/// - `of arena`, if it happens in an arena: then a record begins with the arena's number;
-/// - the fields that are one word of a record each, as a `FieldForm` of telemetry;
-/// - `parts`: fields that are several words, with the name and the form of each;
-/// - `texts`: fields that are texts.
+/// ```text
+/// /// What happened.
+/// 60: Resize, resize, since "0.2.0", of arena {
+///     /// A field that is one word of a record, in one of telemetry's forms (`FieldForm`).
+///     pool: PoolId as Number,
+/// } parts {
+///     /// A field that is several words, each with a name and a form.
+///     range: AddrRange as {
+///         /// The first address.
+///         base: Address,
+///         /// The bytes from there to its end.
+///         size: Bytes,
+///     },
+/// } texts {
+///     /// A field that is a text.
+///     class: &'static str,
+/// }
+/// ```
 ///
-/// A record has the words in this order, and so has a probe. Entries are never changed: what is recorded of an event
-/// stays as it is, and what needs more is a new event.
+/// It begins with the event's number in records, its name, the name of its probe, and the version of tripoint that
+/// first has it. Its name for people and in JSON is that of the probe, with spaces for `_`. Without `of arena` it has
+/// no number of an arena, and `parts` and `texts` may be left out. A record has the fields in this order. What is
+/// recorded of an event stays as it is: what needs more is a new event.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_event {
@@ -274,8 +288,8 @@ macro_rules! for_each_event {
                 /// The number of the thread's mutator; zero if the thread has none there.
                 mutator: u32 as Number,
             }
-            /// A heap is stopped: all of its mutators have given way. The time since [`BeginStop`](Self::BeginStop) on the same thread
-            /// is the time to stop.
+            /// A heap is stopped: all of its mutators have given way. The time since [`BeginStop`](Self::BeginStop) on
+            /// the same thread is the time to stop.
             41: Stop, stop, since "0.1.0", of arena {
                 /// The heap.
                 heap: Addr as Handle,
@@ -287,20 +301,22 @@ macro_rules! for_each_event {
                 /// The number of a mutator that did not give way; zero if another thread stopped the heap meanwhile.
                 mutator: u32 as Number,
             }
-            /// A stop is about to end. The time since [`Stop`](Self::Stop) on the same thread is how long the heap was stopped.
+            /// A stop is about to end. The time since [`Stop`](Self::Stop) on the same thread is how long the heap was
+            /// stopped.
             43: EndStop, end_stop, since "0.1.0", of arena {
                 /// The heap.
                 heap: Addr as Handle,
             }
-            /// A mutator is about to wait because its heap is being stopped, on its thread. A mutator that is away waits
-            /// only if it comes back during the stop.
+            /// A mutator is about to wait because its heap is being stopped, on its thread. A mutator that is away
+            /// waits only if it comes back during the stop.
             44: GiveWay, give_way, since "0.1.0", of arena {
                 /// The heap.
                 heap: Addr as Handle,
                 /// The number of the mutator.
                 mutator: u32 as Number,
             }
-            /// A mutator that gave way goes on. The time since [`GiveWay`](Self::GiveWay) on the same thread is its pause.
+            /// A mutator that gave way goes on. The time since [`GiveWay`](Self::GiveWay) on the same thread is its
+            /// pause.
             45: GoOn, go_on, since "0.1.0", of arena {
                 /// The heap.
                 heap: Addr as Handle,
@@ -315,8 +331,8 @@ macro_rules! for_each_event {
                 /// The name of the reason.
                 reason: &'static str,
             }
-            /// A collection, or one in steps, knows all objects that it keeps, and begins to sweep. Until here it marked objects
-            /// where they are, or copied them.
+            /// A collection, or one in steps, knows all objects that it keeps, and begins to sweep. Until here it
+            /// marked objects where they are, or copied them.
             52: BeginSweep, begin_sweep, since "0.1.0", of arena {
                 /// The heap.
                 heap: Addr as Handle,
@@ -355,8 +371,8 @@ macro_rules! for_each_event {
                     /// The bytes that the whole collection freed, if it is over; otherwise 0.
                     freed: Bytes,
                 },
-                /// The time that the step was allowed, and that it took, waiting for the stop included; none if its caller has
-                /// no clock.
+                /// The time that the step was allowed, and that it took, waiting for the stop included; none if its
+                /// caller has no clock.
                 time: Option<StepTime> as {
                     /// The time allowed; [`u64::MAX`] if the step was allowed any time, or if its caller has no clock.
                     allowed_ns: Count,
