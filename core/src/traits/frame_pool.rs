@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use crate::meeting::block::Block;
-use crate::meeting::pool::PoolClass;
+use crate::traits::block::Block;
+use crate::traits::pool::PoolClass;
 
 /// A pool in which each buffer is a stack: it keeps the blocks of its fills, in their order,
 /// until they are popped or its owner is dropped.
