@@ -1,4 +1,4 @@
-//! The fourth storey: an arena in memory that the caller lends, and the parts that every arena
+//! The sixth storey: an arena in memory that the caller lends, and the parts that every arena
 //! is made of.
 
 pub(crate) mod client_arena;

@@ -45,8 +45,10 @@
 //! ```text
 //!   objects     PoolBox  PoolRc  walk
 //!   arena       ClientArena: tract table, descriptor memory
-//!   meeting     Arena  PoolHeader  PoolClass  ManualPool  FramePool  BarrierPair  Block  Fill
-//!   words       Addr  Align  Error  Event  Counter  Check  Describe; signatures, registry, trips
+//!   traits      Arena  PoolHeader  PoolClass  ManualPool  FramePool  BarrierPair  Block  Fill
+//!   events      Event  EventHook
+//!   shared      words that threads share: Counter, signatures, registry, trips
+//!   values      Addr  Align  Error  Check  Describe
 //!   primitive   atomics  fences  Lock  aver!
 //! ```
 //!
@@ -62,53 +64,57 @@ pub mod design;
 // The storeys, ground floor first.
 mod primitive;
 
-mod words;
+mod values;
 
-mod meeting;
+mod shared;
+
+mod events;
+
+mod traits;
 
 mod arena;
 
 mod objects;
 
 pub use arena::client_arena::{ClientArena, ClientArenaOptions};
-pub use meeting::allocation_sampler::AllocationSampler;
-pub use meeting::arena::{Arena, ArenaSizes, PART_ALIGN, PART_SIZE_MAX};
-pub use meeting::barrier::{BarrierPair, SingleCore, SymmetricFence};
-pub use meeting::block::Block;
-pub use meeting::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
-pub use meeting::control::{Control, Stop};
-pub use meeting::control_pair::ControlPair;
-pub use meeting::exhausted::Exhausted;
-pub use meeting::fill::Fill;
-pub use meeting::frame_pool::FramePool;
-pub use meeting::gives_way::GivesWay;
-pub use meeting::keeps_in_buffer::KeepsInBuffer;
-pub use meeting::magazine::Magazine;
-pub use meeting::manual_class::ManualClass;
-pub use meeting::manual_pool::ManualPool;
-pub use meeting::own_buffer::OwnBuffer;
-pub use meeting::parking::{Parking, Spinning};
-pub use meeting::pool::{PoolClass, PoolSizes};
-pub use meeting::pool_header::PoolHeader;
-pub use meeting::store::Store;
-pub use meeting::write_watch::{WriteWatch, Written};
+pub use events::event::{Collected, Event, EventHook};
 pub use objects::pool_box::PoolBox;
 pub use objects::pool_rc::PoolRc;
 pub use objects::walk::{Use, walk};
 pub use primitive::lock::Lock;
 pub use primitive::lock_kind::{Busy, LockKind, Owned, OwnedLock, PoolLock, Shared};
-pub use words::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
-pub use words::align::Align;
-pub use words::check::{Check, CheckError, CheckLevel, ensure};
-pub use words::counters::{ArenaCounts, BufferKind, Counter};
-pub use words::describe::{Describe, line};
-pub use words::error::{Error, Resource, Result};
-pub use words::event::{Collected, Event, EventHook};
-pub use words::node_set::NodeSet;
-pub use words::pool_id::PoolId;
-pub use words::rank::RankSet;
-pub use words::segment::Segment;
-pub use words::step_time::StepTime;
+pub use shared::counters::{ArenaCounts, BufferKind, Counter};
+pub use traits::allocation_sampler::AllocationSampler;
+pub use traits::arena::{Arena, ArenaSizes, PART_ALIGN, PART_SIZE_MAX};
+pub use traits::barrier::{BarrierPair, SingleCore, SymmetricFence};
+pub use traits::block::Block;
+pub use traits::buffer_class::{BasicBuffer, BufferClass, RankBuffer, SegmentBuffer};
+pub use traits::control::{Control, Stop};
+pub use traits::control_pair::ControlPair;
+pub use traits::exhausted::Exhausted;
+pub use traits::fill::Fill;
+pub use traits::frame_pool::FramePool;
+pub use traits::gives_way::GivesWay;
+pub use traits::keeps_in_buffer::KeepsInBuffer;
+pub use traits::magazine::Magazine;
+pub use traits::manual_class::ManualClass;
+pub use traits::manual_pool::ManualPool;
+pub use traits::own_buffer::OwnBuffer;
+pub use traits::parking::{Parking, Spinning};
+pub use traits::pool::{PoolClass, PoolSizes};
+pub use traits::pool_header::PoolHeader;
+pub use traits::store::Store;
+pub use traits::write_watch::{WriteWatch, Written};
+pub use values::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
+pub use values::align::Align;
+pub use values::check::{Check, CheckError, CheckLevel, ensure};
+pub use values::describe::{Describe, line};
+pub use values::error::{Error, Resource, Result};
+pub use values::node_set::NodeSet;
+pub use values::pool_id::PoolId;
+pub use values::rank::RankSet;
+pub use values::segment::Segment;
+pub use values::step_time::StepTime;
 
 /// What only the other crates of the workspace, models and fuzz targets need. It is out of the
 /// promise: it may change in any release.
@@ -117,8 +123,6 @@ pub mod internal {
     pub use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
     pub use crate::arena::part_memory::{PartMemory, SharedGrain};
     pub use crate::arena::tract_table::{PageState, TakeError, Tract, TractTable};
-    pub use crate::meeting::allocation_sampler::AllocationCountdown;
-    pub use crate::meeting::pool_header::registry_of;
     #[cfg(target_has_atomic = "64")]
     pub use crate::primitive::AtomicU64;
     pub use crate::primitive::defer::Defer;
@@ -128,12 +132,14 @@ pub mod internal {
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };
-    pub use crate::words::check::aver_whole;
-    pub use crate::words::control_groups::{GroupDirectory, GroupVersion, MemoryGroups};
-    pub use crate::words::fork_gate::{ForkGate, ForkPlace};
-    pub use crate::words::json::Json;
-    pub use crate::words::once::Once;
-    pub use crate::words::registry::{BufferMemory, BufferOperations, Owns, Registry, RegistryNode};
-    pub use crate::words::signature::Signature;
-    pub use crate::words::trips::{Limit, Trips};
+    pub use crate::shared::fork_gate::{ForkGate, ForkPlace};
+    pub use crate::shared::once::Once;
+    pub use crate::shared::registry::{BufferMemory, BufferOperations, Owns, Registry, RegistryNode};
+    pub use crate::shared::signature::Signature;
+    pub use crate::shared::trips::{Limit, Trips};
+    pub use crate::traits::allocation_sampler::AllocationCountdown;
+    pub use crate::traits::pool_header::registry_of;
+    pub use crate::values::check::aver_whole;
+    pub use crate::values::control_groups::{GroupDirectory, GroupVersion, MemoryGroups};
+    pub use crate::values::json::Json;
 }

@@ -101,7 +101,7 @@ fn samplers_and_loggers_leave_the_fast_path_as_it_is() {
 /// Refusals cost nothing if nothing is refused: the two loads of the descriptor's
 /// address, before the object is written and after it, are all that is added to the
 /// manual form. With an `Error` whose variant is not a whole word, there were four
-/// more instructions (core/src/words/error.rs).
+/// more instructions (core/src/values/error.rs).
 #[test]
 fn results_are_not_put_together_on_the_fast_path() {
     let path = Function::find(&LISTING, "frame_loop").fast_path(End::Loop);

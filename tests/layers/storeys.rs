@@ -13,7 +13,10 @@ struct House {
 }
 
 const HOUSES: &[House] = &[
-    House { folder: "core/src", storeys: &["primitive", "words", "meeting", "arena", "objects"] },
+    House {
+        folder: "core/src",
+        storeys: &["primitive", "values", "shared", "events", "traits", "arena", "objects"],
+    },
     House {
         folder: "ap/src",
         storeys: &["protocol", "slow", "point", "reservation", "free", "alloc", "batch", "frames"],

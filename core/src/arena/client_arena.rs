@@ -21,18 +21,18 @@ use plan::{Plan, table_size};
 use crate::arena::descriptor_memory::{DescriptorMemory, refuse_arena_pool};
 use crate::arena::tract_table::{Tract, TractTable};
 use crate::aver;
-use crate::meeting::arena::{Arena, ArenaSizes};
-use crate::meeting::block::Block;
+use crate::events::event::{Event, EventHook};
 use crate::primitive::lock::Lock;
 use crate::primitive::{AtomicBool, Ordering};
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::align::Align;
-use crate::words::check::aver_whole;
-use crate::words::counters::ArenaCounts;
-use crate::words::error::{Error, Result};
-use crate::words::event::{Event, EventHook};
-use crate::words::pool_id::PoolId;
-use crate::words::signature::Signature;
+use crate::shared::counters::ArenaCounts;
+use crate::shared::signature::Signature;
+use crate::traits::arena::{Arena, ArenaSizes};
+use crate::traits::block::Block;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::align::Align;
+use crate::values::check::aver_whole;
+use crate::values::error::{Error, Result};
+use crate::values::pool_id::PoolId;
 
 const SIGNATURE: u32 = 0x7290_0002;
 

@@ -12,13 +12,13 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use crate::aver;
-use crate::meeting::block::Block;
-use crate::words::addr::Addr;
-use crate::words::align::Align;
-use crate::words::check::{CheckError, CheckLevel, ensure};
-use crate::words::describe::line;
-use crate::words::error::{Error, Result};
-use crate::words::pool_id::PoolId;
+use crate::traits::block::Block;
+use crate::values::addr::Addr;
+use crate::values::align::Align;
+use crate::values::check::{CheckError, CheckLevel, ensure};
+use crate::values::describe::line;
+use crate::values::error::{Error, Result};
+use crate::values::pool_id::PoolId;
 
 /// Refuses [`PoolId::ARENA`], so that no client allocates tracts in its name: arenas count
 /// those themselves.

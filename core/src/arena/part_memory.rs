@@ -14,13 +14,13 @@ use core::ptr::NonNull;
 
 use crate::arena::descriptor_memory::DescriptorMemory;
 use crate::aver;
-use crate::meeting::arena::{PART_ALIGN, PART_SIZE_MAX};
-use crate::meeting::block::Block;
 use crate::primitive::{AtomicU32, Ordering, fence};
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::check::{CheckError, CheckLevel};
-use crate::words::error::{Error, Result};
-use crate::words::pool_id::PoolId;
+use crate::traits::arena::{PART_ALIGN, PART_SIZE_MAX};
+use crate::traits::block::Block;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::check::{CheckError, CheckLevel};
+use crate::values::error::{Error, Result};
+use crate::values::pool_id::PoolId;
 
 /// The step between the sizes of parts, and the alignment of all of them, in bytes.
 const STEP: usize = PART_ALIGN;

@@ -19,8 +19,8 @@ use entry::{entry, join, next_where, range, set_free, set_owner};
 use free_runs::FreeRuns;
 
 use crate::primitive::{Ordering, fence};
-use crate::words::describe::line;
-use crate::words::pool_id::PoolId;
+use crate::values::describe::line;
+use crate::values::pool_id::PoolId;
 
 /// How many spare runs are searched for one that lies next to a hole.
 const LOOKS: usize = 16;

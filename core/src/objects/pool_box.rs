@@ -8,9 +8,9 @@ use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 
-use crate::meeting::store::Store;
 use crate::primitive::defer::Defer;
-use crate::words::error::Result;
+use crate::traits::store::Store;
+use crate::values::error::Result;
 
 /// A `Box` whose memory comes from a manual pool, or from a cache over one. Dropping it drops
 /// the object and frees its memory there.

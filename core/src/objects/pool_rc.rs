@@ -8,9 +8,9 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 
 use crate::aver;
-use crate::meeting::store::Store;
 use crate::objects::pool_box::PoolBox;
-use crate::words::error::Result;
+use crate::traits::store::Store;
+use crate::values::error::Result;
 
 /// The number of clones. Once it is `usize::MAX` it stays so.
 // (design/adaptors.md `.rc.count`)

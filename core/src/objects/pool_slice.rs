@@ -4,9 +4,9 @@ use core::alloc::Layout;
 use core::mem::{self, MaybeUninit};
 use core::ptr::NonNull;
 
-use crate::meeting::store::Store;
 use crate::objects::pool_box::{PoolBox, alloc_memory};
-use crate::words::error::{Error, Result};
+use crate::traits::store::Store;
+use crate::values::error::{Error, Result};
 
 /// Objects in a row that are made one by one. It drops those that were made.
 struct Made<'m, T> {

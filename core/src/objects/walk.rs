@@ -1,10 +1,10 @@
 //! Walking the memory of a pool, whatever its class (MPS: pool walk).
 
 use crate::aver;
-use crate::meeting::arena::Arena;
-use crate::meeting::block::Block;
-use crate::meeting::pool::PoolClass;
-use crate::words::addr::Addr;
+use crate::traits::arena::Arena;
+use crate::traits::block::Block;
+use crate::traits::pool::PoolClass;
+use crate::values::addr::Addr;
 
 /// How a part of a pool's memory is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

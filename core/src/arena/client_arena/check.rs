@@ -5,11 +5,11 @@ use core::fmt;
 use super::plan::table_size;
 use super::{ARENA, ClientArena, SIGNATURE, State};
 use crate::arena::tract_table::TractTable;
-use crate::meeting::arena::Arena;
-use crate::words::addr::{ADDRESS_CEILING, Addr};
-use crate::words::check::{Check, CheckError, CheckLevel, ensure};
-use crate::words::describe::{Describe, line};
-use crate::words::pool_id::PoolId;
+use crate::traits::arena::Arena;
+use crate::values::addr::{ADDRESS_CEILING, Addr};
+use crate::values::check::{Check, CheckError, CheckLevel, ensure};
+use crate::values::describe::{Describe, line};
+use crate::values::pool_id::PoolId;
 
 impl Check for ClientArena<'_> {
     /// Takes the arena's lock, except at [`CheckLevel::Cheap`].

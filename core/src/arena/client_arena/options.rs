@@ -3,9 +3,9 @@
 use core::fmt;
 
 use crate::arena::descriptor_memory::DescriptorMemory;
-use crate::words::align::Align;
-use crate::words::error::{Error, Result};
-use crate::words::event::EventHook;
+use crate::events::event::EventHook;
+use crate::values::align::Align;
+use crate::values::error::{Error, Result};
 
 /// The smallest grain that a client arena can have, in bytes: a descriptor's alignment.
 const GRAIN_MIN: usize = DescriptorMemory::ALIGN.get();

@@ -1,8 +1,8 @@
 //! How a client arena divides its memory.
 
 use crate::arena::tract_table::Tract;
-use crate::words::addr::ADDRESS_CEILING;
-use crate::words::align::Align;
+use crate::values::addr::ADDRESS_CEILING;
+use crate::values::align::Align;
 
 /// Where the parts of a client arena lie in its memory, in bytes from its start:
 /// table, gap, grains (design/arena.md `.client.layout`).

@@ -3,7 +3,7 @@
 use super::TractTable;
 use super::entry::{PageState, Tract};
 use super::free_runs::{FreeCounts, TABLE, check_run, listed};
-use crate::words::check::{CheckError, CheckLevel, ensure};
+use crate::values::check::{CheckError, CheckLevel, ensure};
 
 impl TractTable {
     /// Checks the table as far as `level` says. A deep check walks all entries.

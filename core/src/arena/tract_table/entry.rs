@@ -4,7 +4,7 @@ use bitflags::bitflags;
 
 use crate::aver;
 use crate::primitive::{AtomicU32, Ordering};
-use crate::words::pool_id::PoolId;
+use crate::values::pool_id::PoolId;
 
 /// The link of an entry that has no neighbour in its list.
 pub(super) const NONE: u32 = u32::MAX;

@@ -4,8 +4,8 @@ use core::fmt;
 
 use super::entry::{NONE, PageState, Tract, entry, range, set_free};
 use crate::primitive::Ordering;
-use crate::words::check::{CheckError, ensure};
-use crate::words::describe::line;
+use crate::values::check::{CheckError, ensure};
+use crate::values::describe::line;
 
 /// The name of the structure in check results.
 pub(super) const TABLE: &str = "TractTable";

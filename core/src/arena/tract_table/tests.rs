@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::primitive::Ordering;
-use crate::words::check::CheckLevel;
+use crate::values::check::CheckLevel;
 use std::vec::Vec;
 
 const POOL: PoolId = PoolId::new(2).unwrap();

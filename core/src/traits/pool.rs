@@ -2,16 +2,16 @@
 
 use core::alloc::Layout;
 
-use crate::meeting::arena::Arena;
-use crate::meeting::barrier::BarrierPair;
-use crate::meeting::block::Block;
-use crate::meeting::fill::Fill;
-use crate::meeting::gives_way::GivesWay;
-use crate::meeting::keeps_in_buffer::KeepsInBuffer;
-use crate::meeting::pool_header::PoolHeader;
-use crate::words::check::Check;
-use crate::words::describe::Describe;
-use crate::words::error::Result;
+use crate::traits::arena::Arena;
+use crate::traits::barrier::BarrierPair;
+use crate::traits::block::Block;
+use crate::traits::fill::Fill;
+use crate::traits::gives_way::GivesWay;
+use crate::traits::keeps_in_buffer::KeepsInBuffer;
+use crate::traits::pool_header::PoolHeader;
+use crate::values::check::Check;
+use crate::values::describe::Describe;
+use crate::values::error::Result;
 
 /// The sizes of a pool at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Two controls at one allocation point.
 
-use crate::meeting::control::{Control, Stop};
+use crate::events::event::Event;
 use crate::primitive::defer::Defer;
-use crate::words::event::Event;
+use crate::traits::control::{Control, Stop};
 
 /// Two controls that serve one allocation point as if each were alone.
 ///
@@ -193,8 +193,8 @@ impl<C: Control> Party<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::addr::Addr;
-    use crate::words::pool_id::PoolId;
+    use crate::values::addr::Addr;
+    use crate::values::pool_id::PoolId;
     use proptest::prelude::*;
     use std::vec::Vec;
     use tripoint_oracle::cases;

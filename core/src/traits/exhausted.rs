@@ -3,8 +3,8 @@
 use core::alloc::Layout;
 use core::fmt;
 
-use crate::meeting::pool::PoolClass;
-use crate::words::error::Error;
+use crate::traits::pool::PoolClass;
+use crate::values::error::Error;
 
 /// An [`Error`] from a pool with the sizes behind it, for choosing the sizes of pools.
 ///

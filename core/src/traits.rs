@@ -1,4 +1,4 @@
-//! The third storey: the traits where layers meet, and what passes between them.
+//! The fifth storey: the traits where layers meet, and what passes between them.
 //!
 //! A pool asks an [`Arena`](crate::Arena) for tracts, a buffer asks a
 //! [`PoolClass`](crate::PoolClass) for a [`Fill`](crate::Fill).

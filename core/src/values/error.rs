@@ -4,7 +4,7 @@
 use core::fmt;
 
 use crate::primitive::lock_kind::Busy;
-use crate::words::node_set::NodeSet;
+use crate::values::node_set::NodeSet;
 
 /// The result of a request that may be refused.
 pub type Result<T, E = Error> = core::result::Result<T, E>;

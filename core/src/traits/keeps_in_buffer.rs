@@ -3,12 +3,12 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::block::Block;
-use crate::meeting::buffer_class::BufferClass;
-use crate::meeting::fill::Fill;
-use crate::meeting::own_buffer::OwnBuffer;
-use crate::meeting::store::Store;
-use crate::words::error::Result;
+use crate::traits::block::Block;
+use crate::traits::buffer_class::BufferClass;
+use crate::traits::fill::Fill;
+use crate::traits::own_buffer::OwnBuffer;
+use crate::traits::store::Store;
+use crate::values::error::Result;
 
 /// What a pool class keeps in its buffers, and what it does for one of them.
 ///

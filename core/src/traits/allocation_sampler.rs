@@ -4,7 +4,7 @@
 use core::cell::Cell;
 use core::fmt;
 
-use crate::words::addr::Addr;
+use crate::values::addr::Addr;
 
 /// Samples what threads allocate through the wrapper of a global allocator.
 ///

@@ -6,18 +6,18 @@ use core::num::NonZeroUsize;
 use core::ptr::NonNull;
 
 use crate::aver;
-use crate::meeting::arena::{Arena, PART_ALIGN};
-use crate::meeting::block::Block;
+use crate::events::event::Event;
 use crate::primitive::defer::Defer;
 use crate::primitive::{AtomicU32, AtomicUsize, Ordering};
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
-use crate::words::describe::{Describe, line};
-use crate::words::error::{Error, Result};
-use crate::words::event::Event;
-use crate::words::pool_id::PoolId;
-use crate::words::registry::Registry;
-use crate::words::signature::Signature;
+use crate::shared::registry::Registry;
+use crate::shared::signature::Signature;
+use crate::traits::arena::{Arena, PART_ALIGN};
+use crate::traits::block::Block;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
+use crate::values::describe::{Describe, line};
+use crate::values::error::{Error, Result};
+use crate::values::pool_id::PoolId;
 
 const SIGNATURE: u32 = 0x7290_0001;
 
@@ -347,7 +347,7 @@ impl<A: Arena> Describe for PoolHeader<A> {
 mod tests {
     use super::*;
     use crate::arena::client_arena::{ClientArena, ClientArenaOptions};
-    use crate::words::registry::RegistryNode;
+    use crate::shared::registry::RegistryNode;
 
     /// Runs `test` with an arena of its own.
     fn with_arena(test: impl FnOnce(&ClientArena<'_>)) {

@@ -3,8 +3,8 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::pool::PoolClass;
-use crate::meeting::store::Store;
+use crate::traits::pool::PoolClass;
+use crate::traits::store::Store;
 
 /// A pool whose objects the client frees, and which never moves or takes them.
 ///

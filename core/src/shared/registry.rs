@@ -16,8 +16,8 @@ use core::ptr::{self, NonNull};
 
 use crate::primitive::lock::Lock;
 use crate::primitive::{AtomicBool, AtomicPtr, Ordering};
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::check::{CheckError, CheckLevel};
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::check::{CheckError, CheckLevel};
 
 /// Models find by themselves what the assertions here would find, without more loads to explore.
 const IN_MODEL: bool = cfg!(any(tripoint_loom, tripoint_shuttle));

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 
 use crate::aver;
 use crate::primitive::{AtomicUsize, Ordering};
-use crate::words::error::{Error, Result};
+use crate::values::error::{Error, Result};
 
 const UNMADE: usize = 0;
 const MAKING: usize = 1;

@@ -12,10 +12,10 @@
 
 use core::ptr::{self, NonNull};
 
-use crate::meeting::fill::Fill;
 use crate::primitive::{AtomicPtr, AtomicU8, Ordering};
-use crate::words::rank::RankSet;
-use crate::words::segment::Segment;
+use crate::traits::fill::Fill;
+use crate::values::rank::RankSet;
+use crate::values::segment::Segment;
 
 /// The class of a buffer: its extra fields, shared with every thread that observes the
 /// buffer, and hooks that its owner calls in slow paths.
@@ -194,8 +194,8 @@ impl BufferClass for RankBuffer {
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {
     use super::*;
-    use crate::meeting::block::Block;
-    use crate::words::addr::AddrRange;
+    use crate::traits::block::Block;
+    use crate::values::addr::AddrRange;
 
     /// Memory, and a segment to say that it lies in.
     fn fill(segment: Option<&Segment>) -> Fill {

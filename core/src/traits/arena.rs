@@ -3,16 +3,16 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::block::Block;
-use crate::meeting::parking::{Parking, Spinning};
-use crate::meeting::write_watch::WriteWatch;
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::check::Check;
-use crate::words::counters::ArenaCounts;
-use crate::words::describe::Describe;
-use crate::words::error::{Error, Result};
-use crate::words::event::{Event, EventHook};
-use crate::words::pool_id::PoolId;
+use crate::events::event::{Event, EventHook};
+use crate::shared::counters::ArenaCounts;
+use crate::traits::block::Block;
+use crate::traits::parking::{Parking, Spinning};
+use crate::traits::write_watch::WriteWatch;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::check::Check;
+use crate::values::describe::Describe;
+use crate::values::error::{Error, Result};
+use crate::values::pool_id::PoolId;
 
 /// The sizes of an arena at one moment, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

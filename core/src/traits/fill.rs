@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use crate::meeting::block::Block;
-use crate::words::segment::Segment;
+use crate::traits::block::Block;
+use crate::values::segment::Segment;
 
 /// Memory for a buffer: `[base, init)` is allocated already, and the buffer allocates in
 /// `[init, limit)`.

@@ -3,15 +3,15 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::arena::{Arena, ArenaSizes};
-use crate::meeting::block::Block;
-use crate::meeting::parking::Parking;
-use crate::meeting::write_watch::WriteWatch;
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::counters::ArenaCounts;
-use crate::words::error::Result;
-use crate::words::event::EventHook;
-use crate::words::pool_id::PoolId;
+use crate::events::event::EventHook;
+use crate::shared::counters::ArenaCounts;
+use crate::traits::arena::{Arena, ArenaSizes};
+use crate::traits::block::Block;
+use crate::traits::parking::Parking;
+use crate::traits::write_watch::WriteWatch;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::error::Result;
+use crate::values::pool_id::PoolId;
 
 // SAFETY: every method calls that of the borrowed arena, which keeps all promises of `Arena`. It
 // lives and stays in place while it is borrowed; moving the reference moves nothing.

@@ -3,10 +3,10 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::arena::Arena;
-use crate::meeting::block::Block;
-use crate::meeting::magazine::Magazine;
-use crate::words::error::Result;
+use crate::traits::arena::Arena;
+use crate::traits::block::Block;
+use crate::traits::magazine::Magazine;
+use crate::values::error::Result;
 
 /// A manual pool, or a cache over one: it allocates objects one by one, and frees them one by
 /// one.

@@ -1,7 +1,7 @@
 //! Pool classes with a collector.
 
-use crate::meeting::keeps_in_buffer::KeepsInBuffer;
-use crate::meeting::own_buffer::OwnBuffer;
+use crate::traits::keeps_in_buffer::KeepsInBuffer;
+use crate::traits::own_buffer::OwnBuffer;
 
 /// Whether the allocation points of a class give way to a collector, and how. A class without a collector implements it
 /// without items.

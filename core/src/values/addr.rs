@@ -8,7 +8,7 @@
 
 use core::fmt;
 
-use crate::words::align::Align;
+use crate::values::align::Align;
 
 /// The largest size, in bytes, that the inlined `reserve` serves: 1 MiB.
 ///

@@ -4,7 +4,7 @@
 //! finished (MPS design.mps.sig), so that the first check of a stale pointer finds it.
 
 use crate::primitive::{AtomicU32, Ordering};
-use crate::words::check::{CheckError, ensure};
+use crate::values::check::{CheckError, ensure};
 
 /// A signature word.
 #[derive(Debug)]

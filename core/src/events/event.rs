@@ -1,10 +1,10 @@
 //! Events of slow paths, which the program that owns the arena can observe.
 
 use crate::primitive::defer::Defer;
-use crate::words::addr::{Addr, AddrRange};
-use crate::words::counters::BufferKind;
-use crate::words::pool_id::PoolId;
-use crate::words::step_time::StepTime;
+use crate::shared::counters::BufferKind;
+use crate::values::addr::{Addr, AddrRange};
+use crate::values::pool_id::PoolId;
+use crate::values::step_time::StepTime;
 
 /// Declares the events of the table ([`for_each_event`](crate::for_each_event)).
 macro_rules! declare {

@@ -1,7 +1,7 @@
 //! Segments: runs of tracts with a pool's state attached.
 
-use crate::words::addr::AddrRange;
-use crate::words::rank::RankSet;
+use crate::values::addr::AddrRange;
+use crate::values::rank::RankSet;
 
 /// A run of tracts that a pool treats as one: it fills a buffer from a segment, and a collector
 /// condemns, scans and reclaims segments.

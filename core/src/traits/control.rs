@@ -3,9 +3,9 @@
 
 use core::fmt;
 
-use crate::words::addr::Addr;
-use crate::words::event::Event;
-use crate::words::pool_id::PoolId;
+use crate::events::event::Event;
+use crate::values::addr::Addr;
+use crate::values::pool_id::PoolId;
 
 /// An object, or a batch of objects, that contains the byte of a stop. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use crate::aver;
-use crate::words::addr::{Addr, AddrRange};
+use crate::values::addr::{Addr, AddrRange};
 
 /// `size` bytes of memory from `base`, which only the holder of the block may touch.
 ///

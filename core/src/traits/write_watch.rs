@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::words::addr::AddrRange;
+use crate::values::addr::AddrRange;
 
 /// What a [`WriteWatch`] knows of the writes to a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

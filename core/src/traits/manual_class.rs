@@ -3,20 +3,20 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::meeting::arena::Arena;
-use crate::meeting::barrier::SymmetricFence;
-use crate::meeting::block::Block;
-use crate::meeting::buffer_class::BasicBuffer;
-use crate::meeting::fill::Fill;
-use crate::meeting::gives_way::GivesWay;
-use crate::meeting::keeps_in_buffer::KeepsInBuffer;
-use crate::meeting::manual_pool::ManualPool;
-use crate::meeting::pool::{PoolClass, PoolSizes};
-use crate::meeting::pool_header::PoolHeader;
-use crate::meeting::store::Store;
-use crate::words::check::Check;
-use crate::words::describe::Describe;
-use crate::words::error::Result;
+use crate::traits::arena::Arena;
+use crate::traits::barrier::SymmetricFence;
+use crate::traits::block::Block;
+use crate::traits::buffer_class::BasicBuffer;
+use crate::traits::fill::Fill;
+use crate::traits::gives_way::GivesWay;
+use crate::traits::keeps_in_buffer::KeepsInBuffer;
+use crate::traits::manual_pool::ManualPool;
+use crate::traits::pool::{PoolClass, PoolSizes};
+use crate::traits::pool_header::PoolHeader;
+use crate::traits::store::Store;
+use crate::values::check::Check;
+use crate::values::describe::Describe;
+use crate::values::error::Result;
 
 /// A manual pool class without segments or ranks: the client frees each object, and the pool
 /// never moves one.

@@ -2,9 +2,9 @@
 
 use core::ptr::NonNull;
 
-use crate::meeting::block::Block;
-use crate::meeting::own_buffer::OwnBuffer;
-use crate::meeting::pool::PoolClass;
+use crate::traits::block::Block;
+use crate::traits::own_buffer::OwnBuffer;
+use crate::traits::pool::PoolClass;
 
 /// A pool in which each buffer is a stack: it keeps the blocks of its fills, in their order,
 /// until they are popped or its owner is dropped.
