@@ -14,22 +14,23 @@
 //! ```
 //!
 //! Nothing that the pool relies on lies in the region, so a device that writes where it must not can spoil packets, and no more.
-//!
-//! | file | |
-//! |---|---|
-//! | `plan` | how much memory a pool takes, and which part of it is what |
-//! | `options` | options for a pool |
-//! | `error` | what can be wrong with what a device says, and with what a program asks |
-//! | `region` | the memory of all units, and their numbers |
-//! | `table` | slices in memory of a pool |
-//! | `depot` | the free units that no thread has |
-//! | `holders` | which ring each unit is with |
-//! | `slots` | places for caches |
-//! | `shared` | what boxes, caches and rings share |
-//! | `packet_box` | a packet that the program owns |
-//! | `burst` | several units on their way |
-//! | `cache` | one thread's free units |
-//! | `ring` | the way of units to a device and back |
+
+// | file | |
+// |---|---|
+// | `design` | the pages of `design/`, for readers of the documentation |
+// | `plan` | how much memory a pool takes, and which part of it is what |
+// | `options` | options for a pool |
+// | `error` | what can be wrong with what a device says, and with what a program asks |
+// | `region` | the memory of all units, and their numbers |
+// | `table` | slices in memory of a pool |
+// | `depot` | the free units that no thread has |
+// | `holders` | which ring each unit is with |
+// | `slots` | places for caches |
+// | `shared` | what boxes, caches and rings share |
+// | `packet_box` | a packet that the program owns |
+// | `burst` | several units on their way |
+// | `cache` | one thread's free units |
+// | `ring` | the way of units to a device and back |
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -58,7 +58,6 @@ const HOUSES: &[House] = &[
             "null",
             "mfs",
             "snc",
-            "packets",
             "variable",
             "mvff",
             "tlsf",
