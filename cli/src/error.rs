@@ -1,4 +1,11 @@
 //! How a subcommand ends ([design/cli.md `.status`](crate::design::cli)).
+//!
+//! | file | |
+//! |---|---|
+//! | `refusal` | a refusal of the system's, with the limit that it comes from |
+//! | `trace_error` | why a trace cannot be read, or not all of it |
+//! | `unrecordable` | why a program cannot be recorded |
+//! | `unwatchable` | why a process cannot be watched from outside |
 
 mod refusal;
 mod trace_error;

@@ -1,12 +1,16 @@
 //! The steps of a trace, and its file ([design/cli-traces.md](crate::design::cli_traces)).
 //!
-//! ```text
-//! operation.rs   what a thread does to memory
-//! coding.rs      one step as a few bytes, relative to the step before
-//! frame.rs       the parts of a file: header, blocks, end
-//! writer.rs      steps -> file              reader.rs   file -> steps
-//! account.rs     which objects are live         course.rs   steps, each checked
-//! ```
+//! | file | |
+//! |---|---|
+//! | `account` | which objects are live, step by step |
+//! | `coding` | one step as a few bytes |
+//! | `course` | a trace, step by step, each checked |
+//! | `frame` | the parts of a file: a header, blocks of steps, and an end |
+//! | `history` | all steps of a trace in memory, for tests |
+//! | `operation` | what a thread does to memory |
+//! | `reader` | a file to steps |
+//! | `tests` | its tests |
+//! | `writer` | steps to a file |
 
 mod account;
 mod coding;

@@ -1,16 +1,16 @@
 //! Recording a program's allocations, in a process of its own
 //! ([design/cli-traces.md `.record`](crate::design::cli_traces)).
 //!
-//! ```text
-//! program.rs     whether a program can be recorded
-//! place.rs       the preloaded library and the rings, as files for a while
-//! shared.rs      memory that both processes map
-//! file.rs        the file of a trace
-//! converter.rs   operations on addresses -> steps on objects
-//! process.rs     one recorded process: its ring, its trace
-//! session.rs     the command and all its children
-//! telemetry.rs   a trace of what a program's own telemetry says of objects
-//! ```
+//! | file | |
+//! |---|---|
+//! | `converter` | operations on addresses to steps on objects |
+//! | `file` | the file of a trace, while it is recorded |
+//! | `place` | the preloaded library and the rings, as files for as long as a recording lasts |
+//! | `process` | one recorded process: its ring, and its trace |
+//! | `program` | whether a program can be recorded: whether the dynamic loader will preload a library into it |
+//! | `session` | the recording of a command and all its children |
+//! | `shared` | memory that the recorder and the recorded processes map |
+//! | `telemetry` | a trace of objects in a program's own pools, from its telemetry |
 
 mod converter;
 mod file;

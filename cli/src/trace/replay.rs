@@ -1,23 +1,26 @@
 //! Replaying a trace on allocators: its operations, by as many threads, in its order
 //! ([design/cli-traces.md `.replay`](crate::design::cli_traces)).
 //!
-//! ```text
-//! outline.rs     what is known of a trace before it is replayed
-//! window.rs      a part of it as actions with layouts, and whose turn it is
-//! layouts.rs     layouts of its objects
-//! memory.rs      what a thread of a contender does
-//! pools.rs       pools of tripoint          general.rs   general allocators, and none
-//! contenders.rs  all of them, by name
-//! stamp.rs       bytes that tell which object they belong to
-//! turns.rs       threads take turns, in the order of the trace
-//! worker.rs      one thread, and contenders that run it
-//! outcome.rs     what a run found
-//! run.rs         one run, in this process
-//! gauge.rs       what it takes while it goes on
-//! footprint.rs   what the kernel says of this process
-//! process.rs     each run in a process of its own
-//! demand.rs      how many objects of each size       trial.rs   what an Init needs
-//! ```
+//! | file | |
+//! |---|---|
+//! | `contenders` | all contenders, by name |
+//! | `demand` | how many objects of each size a trace has, at most at once |
+//! | `footprint` | what the kernel says of this process: its memory, its faults, and the processor time of a thread |
+//! | `gauge` | what a replay takes while it goes on: its footprint and its time |
+//! | `general` | general allocators, and none |
+//! | `layouts` | the layouts of a trace's objects |
+//! | `memory` | what a thread of a contender does |
+//! | `outcome` | what a run found |
+//! | `outline` | what is known of a trace before it is replayed |
+//! | `pools` | pools of tripoint as contenders |
+//! | `process` | each run in a process of its own, so that its footprint is its own |
+//! | `run` | one run, in this process |
+//! | `stamp` | bytes that tell which object they belong to |
+//! | `tests` | its tests |
+//! | `trial` | what a replay on a pool with caches needs, to size an Init by it |
+//! | `turns` | which threads have work now, and whose turn it is |
+//! | `window` | a part of a trace in memory |
+//! | `worker` | one thread of a replay, and contenders that run it |
 
 mod contenders;
 mod demand;
