@@ -13,7 +13,8 @@ use std::sync::MutexGuard;
 
 use tripoint::author::Counter;
 use tripoint::author::{
-    BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, OwnedLock, PoolBuffer, PoolHeader, StackBuffer,
+    BasicBuffer, Block, Buffer, Fill, Land, Lock, Null, OwnBuffer, OwnedLock, PoolBuffer, PoolHeader,
+    StackBuffer,
 };
 use tripoint::contract::{
     Amnesty, ColdRegistration, Contract, ContractAllocator, Guard, Ledger, NoReason, Report, Route, Slot,
@@ -153,6 +154,8 @@ fn allocation_points() {
     both!(Buffer, PoolBuffer<BasicBuffer>, Owner<'static>, Tripper<'static>);
     // Only the thread that reserved memory writes to it.
     neither!(Reservation<'static, 'static, Pool>, Batch<'static, 'static, Both, Pool>);
+    // What the owner passes to its pool stays in the thread of that call.
+    neither!(OwnBuffer<'static, Pool, BasicBuffer>);
     // A scope is an allocation point, borrowed; a frame is a place in one.
     both!(Frame, StackBuffer, Scope<'static, 'static, 'static, Snc<Arena>>);
     sync_only!(Scope<'static, 'static, 'static, Snc<Arena>, Holding<Neither>>);
