@@ -9,12 +9,12 @@
 //! | `stress` | fills and freed memory while the heap is under stress |
 //! | `picture` | how the memory of each segment is used |
 //! | `moves` | how objects move |
-//! | `scans` | how objects are scanned, and their cards noted |
+//! | `scans` | how objects are scanned, and their cards noted; the loop over copies |
 //! | `watched` | which objects were written, as the platform knows it |
-//! | `older` | what older objects refer to, by their cards |
+//! | `older` | what older objects refer to, by their cards: the loop over cards |
 //! | `reclaim` | what becomes of a segment |
 //! | `steps` | collections in steps: what mutators wrote meanwhile, and what waits to be swept |
-//! | `sweep` | what a collection does to a pool |
+//! | `sweep` | what a collection does to a pool: flip, condemn, the loop over grey objects, walks, the sweep |
 //! | `class` | the classes: `Ams`, `Lo` and `Awl`, `Amc` and `Amcz` |
 //! | `writes` | the writes of mutators, for the program |
 

@@ -2,7 +2,7 @@
 //!
 //! | class | serves | `alloc` and `free` | allocation points | returns memory to the arena |
 //! |---|---|---|---|---|
-//! | [`Mfs`] manual fixed size | many objects of one size | constant time | runs of units | by [`Mfs::trim`], and when dropped |
+//! | [`Mfs`] manual fixed small | many objects of one size | constant time | runs of units | by [`Mfs::trim`], and when dropped |
 //! | [`Mvff`] manual variable first fit | objects of any size and alignment, freed in any order | logarithmic in the free blocks | blocks of a bounded size | above [`MvffOptions::spare`], and when dropped |
 //! | [`Tlsf`] two-level segregated fit | objects of any size and alignment, with deadlines | constant time, however fragmented | blocks of a bounded size | above [`TlsfOptions::spare`], and when dropped |
 //! | [`DebugPool`] around any manual class | the same, and reports code that breaks the rules | as the class, and in proportion to the object's size | as the class, without fences | as the class |

@@ -1,4 +1,4 @@
-//! Manual fixed size: many objects of one size.
+//! Manual fixed small: many objects of one size.
 //!
 //! Free units are a list through their first words; memory never used before is
 //! a run that units are cut from (design/pool-mfs.md `.mfs`, `.req.constant`).

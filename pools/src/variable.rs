@@ -9,12 +9,12 @@
 //! | `bins` | blocks that were freed and did not join their neighbours yet |
 //! | `freed` | what the buffer of an allocation point keeps |
 //! | `runs` | the objects of a magazine as blocks |
-//! | `fit` | what a pool asks of its free memory |
+//! | `fit` | what a pool asks of its free memory, which differs in the two |
 //! | `surplus` | what a free returns to the arena |
 //! | `room` | how an object gets more room where it lies |
 //! | this file | how blocks are taken and freed |
-//! | `buffer` | how buffers are filled, and what becomes of what is in them |
-//! | `class` | the protocols of pools |
+//! | `buffer` | what a buffer keeps, and how a fill takes several blocks |
+//! | `class` | the traits of pools: what a fill takes, and what an allocation takes |
 
 use core::iter;
 

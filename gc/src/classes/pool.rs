@@ -105,7 +105,8 @@ impl<A: Arena, F: Format> Pool<A, F> {
         self.block(segment, description.payload(), description.limit())
     }
 
-    /// The memory from `base` to `limit`, in a segment, as far as whole units go.
+    /// The memory from `base` to `limit`, in a segment, as far as whole units go: of a gap, what can be a buffer's; of
+    /// objects, all, because sizes are multiples of the alignment ([`Format::skip`](crate::Format::skip)).
     pub(crate) fn block(&self, segment: SegmentPtr, base: Addr, limit: Addr) -> Block {
         let size = self.shape.align.round_down(limit.get() - base.get());
         // SAFETY: the memory is in the segment, and so in tracts of this pool.

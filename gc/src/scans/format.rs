@@ -22,7 +22,8 @@ use crate::scans::scan::Scan;
 /// - Every object is longer than its header, by a byte at least: otherwise references to it would lead to the object
 ///   behind it.
 /// - [`Format::skip`] returns the bytes from an object's base to its end: a multiple of the alignment, and not zero.
-///   They are those that were reserved for it. If they are fewer, more objects fill the rest. The function reads only
+///   They are those that were reserved for it, so padding is part of the object. If they are fewer, the client commits
+///   further objects in the rest, such as one without references. The function reads only
 ///   what no mutator writes after the object was committed.
 /// - [`Format::scan`] passes every reference in the objects to the scan, unless the object that it refers to is kept
 ///   by another and does not move. No exact reference that it passes leads into an automatic pool of the heap other
@@ -90,7 +91,8 @@ pub unsafe trait Format: Send + Sync + 'static {
         false
     }
 
-    /// Passes all references in these objects to `scan`. The heap is stopped.
+    /// Passes all references in these objects to `scan`. They are one or several: a class that moves objects passes all
+    /// copies that begin on a card together. The heap is stopped.
     ///
     /// # Safety
     /// - `objects` are whole objects of this format in a row, and no thread uses them meanwhile.

@@ -11,7 +11,8 @@
 //!
 //! Objects that are freed are often followed by new ones of the same size. So a freed block waits in the bin of its size, and what is
 //! allocated is first looked for there: neither touches the neighbours. There is room for a number of blocks; when it is
-//! used up, each block that comes sends another on. A request for larger blocks has all of them settled first.
+//! used up, each block that comes sends another on. A request for larger blocks has all of them settled first: they join
+//! the free memory behind the bins.
 
 use tripoint_core::{Addr, Align, Block, CheckError};
 
@@ -64,7 +65,7 @@ impl<F: FreeMemory> Binned<F> {
 
     /// The block of this size, in bytes, that was freed last, if it is in a bin. Blocks there are aligned to a granule.
     #[inline]
-    pub(crate) fn take_waiting(&mut self, size: usize, align: Align) -> Option<Block> {
+    pub(crate) fn take_binned(&mut self, size: usize, align: Align) -> Option<Block> {
         let bin = size / GRANULE - 1;
         let serves = bin < BINS && self.occupied & 1 << bin != 0 && align.get() <= GRANULE;
         let is_there = serves && self.memory.ensure_sound().is_ok();

@@ -70,7 +70,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
             let mut free = this.granules.free.lock()?;
             // A small fill is no better than several blocks of the size, and these need not join their neighbours.
             if free.memory().largest() < least {
-                blocks.take(size, wanted, |_| free.take_waiting(size, align));
+                blocks.take(size, wanted, |_| free.take_binned(size, align));
             }
             if blocks.is_empty() {
                 let memory = free.settled_for(least);

@@ -192,7 +192,7 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> Store for Variable<A, F, L> {
         let align = Align::of_layout(layout);
         let found = {
             let mut free = self.granules.free.lock()?;
-            match free.take_waiting(size, align) {
+            match free.take_binned(size, align) {
                 None => Self::take(&mut free, size, size, align)?,
                 object => object,
             }

@@ -30,7 +30,7 @@ pub(crate) trait FitMemory: FreeMemory + Sized {
     /// The size that an allocation of `size` bytes takes; `None` if no pool has as much.
     fn size_for(size: usize) -> Option<usize>;
 
-    /// How much a request for `most` bytes in one piece finds, if there are no more.
+    /// The size to ask [`FitMemory::take`] for so that a fill gets `most` bytes, or else the largest block.
     fn most_of(&mut self, most: usize) -> usize;
 
     /// Takes at least `min` bytes, and at most `max`; `None` if no free block serves.
@@ -55,7 +55,7 @@ pub(crate) trait FitMemory: FreeMemory + Sized {
     /// - `base` may be used for the block: it has the provenance of the arena's range.
     unsafe fn take_at(&mut self, base: NonNull<u8>, size: usize) -> Option<Block>;
 
-    /// Takes a range of a block out. After damage there is none.
+    /// Takes a range of a block out. After damage there is none, and a land refuses a block of one granule.
     ///
     /// # Safety
     /// - `block` is a free block, all of it, and covers the range, which is whole granules.

@@ -1,4 +1,5 @@
-//! The kinds of events, with the fields of each
+//! The kinds of events, with the fields of each, made from the table of events in `tripoint_core`; only those of
+//! telemetry itself are declared here
 //! ([design/telemetry.md `.kinds`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! Observes events: counts and writes them ([design/telemetry.md `.record`, `.quick`](crate::design::telemetry)).
+//! Observes events: counts and writes them ([design/telemetry.md `.record`, `.quick`](crate::design::telemetry)). They are
+//! declared in `core/src/events/event_table.rs`.
 
 #![forbid(unsafe_code)]
 
