@@ -129,6 +129,7 @@ impl<A: Arena, U: Unit, L: LockKind> KeepsInBuffer for Mfs<A, U, L> {
     /// As `fill`. If few of the freed units touch, others wait in the buffer: a batch in all, taken under
     /// the same lock (design/pool-mfs.md `.mfs.waiting`). If the buffer's owner freed a batch, those units are the fill,
     /// without a lock (`.mfs.freed`).
+    #[inline(always)]
     unsafe fn fill_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, layout: Layout) -> Result<Option<Fill>> {
         let this = own.pool();
         let unit = this.fill_unit(layout).ok_or(UNSERVED)?;
@@ -156,6 +157,7 @@ impl<A: Arena, U: Unit, L: LockKind> KeepsInBuffer for Mfs<A, U, L> {
         Self::take_run(own)
     }
 
+    #[inline(always)]
     unsafe fn empty_buffer(own: OwnBuffer<'_, Self, WaitingUnits>, unused: Block) -> Option<Block> {
         match WaitingUnits::take_waiting(own, own.pool().key) {
             Ok(Some(chain)) => own.pool().put_chain(chain),

@@ -34,6 +34,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> KeepsInBuffer for Variable<A, F, L> {
     /// Has what the buffer's owner freed join its neighbours first: none of it serves the next object. If
     /// there is no large block, several small ones are taken under one lock, and wait in the buffer
     /// (design/pool-mvff.md `.mvff.waiting`, design/pool-tlsf.md `.tlsf.waiting`).
+    #[inline(always)]
     unsafe fn fill_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, layout: Layout) -> Result<Option<Fill>> {
         Self::put_freed(own);
         // Objects have this size together with their seals.
@@ -47,6 +48,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> KeepsInBuffer for Variable<A, F, L> {
         Self::take_waiting(own, layout)
     }
 
+    #[inline(always)]
     unsafe fn empty_buffer(own: OwnBuffer<'_, Self, FreedBlocks>, unused: Block) -> Option<Block> {
         if own.kept().waiting() == 0 {
             return Some(unused);
