@@ -188,8 +188,8 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// The buffer, as its owner passes it to the pool.
     #[inline(always)]
     pub(crate) fn own(&mut self) -> OwnBuffer<'_, P, P::Buffer> {
-        // SAFETY: the pool made what it keeps when the descriptor was claimed. The allocation point is the buffer's owner,
-        // and mutably borrowed as long as this is used.
+        // SAFETY: the pool made what it keeps, or one with its header did for an earlier owner, and claiming renewed it.
+        // The allocation point is the buffer's owner, and mutably borrowed as long as this is used.
         unsafe { OwnBuffer::new(self.pool(), self.buffer().class()) }
     }
 

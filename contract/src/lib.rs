@@ -82,7 +82,7 @@
 //! Design: [`design/contract.md`](crate::design::contract).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(docsrs, doc(auto_cfg(hide(kernel))))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(tripoint_kernel))))]
 
 // (tripoint_ap's documentation, "Model-checking your own use of it")
 #[cfg(all(tripoint_loom, feature = "std"))]
@@ -93,6 +93,10 @@ compile_error!(
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+// Otherwise what the feature asks for would be left out in silence.
+#[cfg(all(feature = "linux", target_os = "linux", not(miri), not(tripoint_kernel)))]
+compile_error!("build.rs has to run, or its condition `tripoint_kernel` be set by the build system");
+
 pub mod design;
 
 // From the ground floor up: a file uses files of its own room and of those before.
@@ -100,7 +104,7 @@ mod words;
 
 mod thread;
 
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub mod linux;
 
@@ -136,7 +140,7 @@ pub use words::lifecycle::Phase;
 pub use phases::cold::ColdRegistration;
 pub use phases::guard::Amnesty;
 pub use phases::ledger::{AMNESTY_BUDGET, AmnestyReason, Ledger, NoReason, REASONS_MAX};
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub use report::sentinel::{ArenaReading, FAULT_SLACK, ProcessReading, Sentinel, Warning};
 pub use thread::standing::{Budget, Mode, ThreadKind};
@@ -184,7 +188,7 @@ pub mod internal {
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;
 
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub use crate::linux::{
         detectors::ThreadDetectors,
         filter::memory_call_name,
@@ -197,7 +201,7 @@ pub mod internal {
 
 /// A kernel that refuses calls on demand, for tests of error paths. It is no part of the promised
 /// interface, and may change in any release.
-#[cfg(all(kernel, any(test, feature = "mock")))]
+#[cfg(all(tripoint_kernel, any(test, feature = "mock")))]
 #[doc(hidden)]
 pub mod mock {
     pub use crate::linux::failing::{Calls, Failing, REFUSED, Refusal};

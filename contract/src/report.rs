@@ -22,7 +22,7 @@ mod group;
 mod json;
 pub(crate) mod outcome;
 pub(crate) mod resolve;
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) mod sentinel;
 pub(crate) mod sizing;
 #[cfg(feature = "symbols")]

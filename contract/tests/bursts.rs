@@ -4,7 +4,7 @@
 //!
 //! Not with `interpose-malloc`: the tests' own allocations would be foreign.
 #![cfg(not(feature = "interpose-malloc"))]
-#![cfg(all(kernel, feature = "symbols"))]
+#![cfg(all(tripoint_kernel, feature = "symbols"))]
 
 mod common;
 

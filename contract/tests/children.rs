@@ -1,7 +1,7 @@
 //! What a hot thread leaves to processes that come from it: forked, spawned, and the program
 //! that it becomes (design/contract.md `.call.child`). Each test runs in a process of its
 //! own.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

@@ -2,7 +2,7 @@
 //! (design/contract.md `.core`).
 //!
 //! Skipped, with a message, if there is no gdb or it may not run a process.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

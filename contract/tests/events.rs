@@ -73,7 +73,7 @@ fn a_violation_is_observed_at_once_with_class_thread_and_site() {
     let kept = records(contract);
     let of = |kind| of_kind(&kept, kind)[0].site;
     assert_eq!((site, site_of_alarm), (of(RecordKind::Violation), of(RecordKind::Alarm)));
-    let is_walked = cfg!(kernel);
+    let is_walked = cfg!(tripoint_kernel);
     assert_eq!(site != Site::UNKNOWN, is_walked);
 
     contract.begin_teardown(&()).unwrap();

@@ -1,5 +1,5 @@
 //! Cases in which FailFast ends the process, each in a process of its own.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

@@ -41,7 +41,7 @@ fn the_culprit_is_counted_and_named() {
     assert_eq!(measured.windows, SHORT.windows);
     assert_eq!(measured.events[ViolationClass::Alloc.index()], SHORT.turns);
     assert_eq!(measured.events[ViolationClass::Dealloc.index()], SHORT.turns);
-    if cfg!(all(kernel, feature = "symbols")) {
+    if cfg!(all(tripoint_kernel, feature = "symbols")) {
         assert_eq!(measured.first.map(|(class, _)| class), Some(ViolationClass::Alloc));
         let json: serde_json::Value = serde_json::from_str(&measured.to_string()).unwrap();
         assert!(json["site"].as_str().unwrap().contains("gate.rs:"), "{json}");

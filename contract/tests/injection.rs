@@ -4,7 +4,7 @@
 //! again (design/contract.md `.req.live`).
 //!
 //! One test at a time: descriptors and threads are counted for the process.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 #[path = "common/refuse.rs"]

@@ -1,7 +1,7 @@
 //! Locking the process's memory: code and data do not fault when they are first used. Each
 //! test runs in a process of its own, because the lock is for a whole process
 //! (design/contract.md `.lock`).
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! A hot thread may be stopped by the filter with its allocator's lock held: the
 //! supervisor must not need that lock (design/contract.md `.call`).
-#![cfg(all(kernel, not(feature = "interpose-malloc")))]
+#![cfg(all(tripoint_kernel, not(feature = "interpose-malloc")))]
 
 use core::hint::black_box;
 use std::process::{Child, Command};

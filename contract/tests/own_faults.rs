@@ -1,7 +1,7 @@
 //! Faults of the detectors themselves are not charged to the thread. This is the
 //! only test of its process, because it takes the unwind tables away from all of
 //! it (design/contract.md `.fault.own`).
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! A sandbox in which no program may handle signals. The handler is installed once in a
 //! process, so this process has no other test.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 #[path = "common/refuse.rs"]

@@ -1,7 +1,7 @@
 //! What the report says, and that it says each thing once. (design/contract.md
 //! `.report`.)
 #![cfg(not(feature = "interpose-malloc"))]
-#![cfg(all(kernel, feature = "symbols"))]
+#![cfg(all(tripoint_kernel, feature = "symbols"))]
 
 mod common;
 

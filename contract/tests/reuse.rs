@@ -151,7 +151,7 @@ fn a_thread_that_was_not_armed_shows_whatever_its_place_was() {
 }
 
 /// A thread may live on without its guard, under its filter: the next one is not charged.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[test]
 fn a_former_threads_memory_calls_are_not_the_next_ones() {
     use std::sync::mpsc;
@@ -189,7 +189,7 @@ fn a_former_threads_memory_calls_are_not_the_next_ones() {
 }
 
 /// The next thread begins with a budget of its own.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[test]
 fn the_sentinel_knows_which_thread_has_the_place() {
     use tripoint_contract::Sentinel;

@@ -1,6 +1,6 @@
 //! Hot threads with a small stack: registration touches no more of it than there is
 //! (design/contract.md `.fault.stack`). Each runs in a process of its own, which would end.
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 mod common;
 

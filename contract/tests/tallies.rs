@@ -1,6 +1,6 @@
 //! The contract's tallies in a telemetry file, which another process reads exactly
 //! (design/telemetry.md `.tallies`, design/contract.md `.tallies.child`).
-#![cfg(all(kernel, not(feature = "interpose-malloc")))]
+#![cfg(all(tripoint_kernel, not(feature = "interpose-malloc")))]
 
 use tripoint_contract::{
     Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Observation, Policies,

@@ -1,6 +1,6 @@
 //! A thread that is held to the contract while everything is recorded and sampled: writing telemetry is
 //! no violation (design/telemetry.md `.req.steady`).
-#![cfg(all(kernel, not(feature = "interpose-malloc")))]
+#![cfg(all(tripoint_kernel, not(feature = "interpose-malloc")))]
 
 use core::alloc::Layout;
 use core::cell::Cell;

@@ -1,7 +1,7 @@
 //! A thread that allocates while it is held to the contract, each object sampled and recorded: it is
 //! charged with what it allocates and frees, and with nothing that the sampler or telemetry does
 //! (design/telemetry.md `.req.steady`, design/sampling.md `.global.contract`).
-#![cfg(all(kernel, not(feature = "interpose-malloc")))]
+#![cfg(all(tripoint_kernel, not(feature = "interpose-malloc")))]
 
 use core::hint::black_box;
 use core::sync::atomic::{AtomicUsize, Ordering};

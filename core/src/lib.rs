@@ -2,7 +2,7 @@
 //! an arena that needs no operating system.
 //!
 //! Nothing here allocates from a system, calls one, or knows how a pool or an
-//! allocation point works inside. `ap`, `pools` and `arena-vm` depend on this
+//! allocation point works inside. `ap`, `pools`, `packets` and `arena-vm` depend on this
 //! crate and never on each other:
 //!
 //! | they meet in | asked by | answered by |
@@ -45,7 +45,7 @@
 //! ```text
 //!   objects     PoolBox  PoolRc  walk
 //!   arena       ClientArena: tract table, descriptor memory
-//!   traits      Arena  PoolHeader  PoolClass  ManualPool  FramePool  BarrierPair  Block  Fill
+//!   traits      Arena  PoolHeader  PoolClass  KeepsInBuffer  GivesWay  ManualPool  FramePool  Block  Fill
 //!   events      Event  EventHook
 //!   shared      words that threads share: Counter, signatures, registry, trips
 //!   values      Addr  Align  Error  Check  Describe

@@ -1,6 +1,6 @@
 //! The third storey: words that threads share without a lock, and how they are counted, listed and recognised.
 //!
-//! None of them knows a pool or an arena.
+//! None of them uses a pool or an arena.
 //!
 //! | file | |
 //! |---|---|

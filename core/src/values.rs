@@ -1,6 +1,6 @@
 //! The second storey: values that say something about memory, and how they are checked, described and refused.
 //!
-//! None of them knows a pool or an arena.
+//! None of them uses a pool or an arena.
 //!
 //! | file | |
 //! |---|---|

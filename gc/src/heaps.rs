@@ -1,4 +1,4 @@
-//! Heaps: what belongs to one, how one thread has all its mutators out of the way, and how they wait.
+//! Heaps: what belongs to one, how one thread stops all its mutators, and how these wait.
 //!
 //! | file, from the ground up | |
 //! |---|---|

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `spill` | the registers that a call preserves, by architecture |
 //! | `stack` | the part of a thread's stack that is a root |
-//! | `root` | where references come from, other than objects |
+//! | `root` | the kinds of roots, and how each is scanned |
 
 pub(crate) mod root;
 pub(crate) mod spill;

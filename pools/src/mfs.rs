@@ -98,7 +98,7 @@ impl MfsOptions {
     }
 }
 
-/// A pool of the class MFS, manual fixed size.
+/// A pool of the class MFS, manual fixed small.
 ///
 /// It serves every layout that fits its unit, and each takes a whole unit.
 ///

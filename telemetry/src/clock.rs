@@ -43,7 +43,7 @@ impl Clock {
 
     /// The system's clock: the processor's time-stamp counter if the system takes its own time from
     /// that, and the monotonic clock otherwise.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     fn system() -> Self {
         use crate::native::clock::{has_steady_counter, nanoseconds, unix};
         let kind = if has_steady_counter() { ClockKind::Ticks } else { ClockKind::Nanoseconds };
@@ -129,9 +129,9 @@ fn time_stamp_counter() -> u64 {
 impl Default for Clock {
     /// The system's clock with the feature `linux`, and no clock otherwise.
     fn default() -> Self {
-        #[cfg(on_linux)]
+        #[cfg(tripoint_on_linux)]
         return Self::system();
-        #[cfg(not(on_linux))]
+        #[cfg(not(tripoint_on_linux))]
         Self::NONE
     }
 }

@@ -3,7 +3,7 @@
 
 #[cfg(not(tripoint_loom))]
 pub(crate) mod image;
-#[cfg(all(on_linux, not(tripoint_loom)))]
+#[cfg(all(tripoint_on_linux, not(tripoint_loom)))]
 pub(crate) mod objects;
 #[cfg(not(tripoint_loom))]
 pub(crate) mod plan;

@@ -35,6 +35,6 @@ pub use ring::{
     words_left_in_block,
 };
 pub use switches::{SWITCHES_MAGIC, SWITCHES_WORDS, SwitchWord};
-#[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 pub(crate) use text::words_of_bytes;
 pub use text::{text_from_words, text_words, words_of_text};

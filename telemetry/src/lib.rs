@@ -40,11 +40,15 @@
 //! Design: [`design/sampling.md`](crate::design::sampling), [`design/telemetry.md`](crate::design::telemetry).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(docsrs, doc(auto_cfg(hide(on_linux))))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(tripoint_on_linux))))]
 #![cfg_attr(tripoint_loom, allow(dead_code, reason = "models use a part"))]
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
+
+// Otherwise what the feature asks for would be left out in silence.
+#[cfg(all(feature = "linux", target_os = "linux", not(tripoint_on_linux)))]
+compile_error!("build.rs has to run, or its condition `tripoint_on_linux` be set by the build system");
 
 pub mod design;
 pub mod format;
@@ -72,9 +76,9 @@ mod sampler;
 mod clock;
 #[cfg(target_has_atomic = "64")]
 mod file;
-#[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 mod linux;
-#[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 mod native;
 #[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
 mod recorder;
@@ -106,7 +110,7 @@ pub use crate::{sampler::global_sampler::GlobalSampler, sampler::sampled_allocat
 
 #[cfg(target_has_atomic = "64")]
 pub use crate::clock::Clock;
-#[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub use crate::linux::create::FileOptions;
 #[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
@@ -133,7 +137,7 @@ pub use crate::{
 pub mod internal {
     #[cfg(all(target_has_atomic = "64", feature = "mock", target_os = "linux", not(tripoint_loom)))]
     pub use crate::linux::refusing::Refusing;
-    #[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+    #[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
     pub use crate::linux::{create::create_on, system::System};
     #[cfg(all(feature = "reader", unix, not(tripoint_loom)))]
     pub use crate::reader::words::Words;

@@ -3,14 +3,14 @@
 #[cfg(feature = "std")]
 use core::cell::Cell;
 
-#[cfg(all(feature = "std", not(tripoint_loom), not(on_linux)))]
+#[cfg(all(feature = "std", not(tripoint_loom), not(tripoint_on_linux)))]
 use tripoint_core::internal::{AtomicU32, Ordering};
 
-#[cfg(all(on_linux, not(tripoint_loom)))]
+#[cfg(all(tripoint_on_linux, not(tripoint_loom)))]
 use crate::native::thread::number as new_number;
 
 /// One more than the last thread's.
-#[cfg(all(feature = "std", not(tripoint_loom), not(on_linux)))]
+#[cfg(all(feature = "std", not(tripoint_loom), not(tripoint_on_linux)))]
 fn new_number() -> u32 {
     static NUMBERED: AtomicU32 = AtomicU32::new(0);
     NUMBERED.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
@@ -58,7 +58,7 @@ pub const fn thread_number() -> u32 {
 /// parent's.
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) fn renewed_thread_number() -> u32 {
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     NUMBER.with(|number| number.set(new_number()));
     thread_number()
 }

@@ -1,6 +1,6 @@
 //! A reader against writers in other processes (design/telemetry.md `.reader.figures`): the part
 //! that runs always. `telemetry/examples/telemetry_race.rs` runs more of it.
-#![cfg(all(feature = "reader", on_linux, not(miri)))]
+#![cfg(all(feature = "reader", tripoint_on_linux, not(miri)))]
 
 #[path = "../examples/telemetry_race.rs"]
 mod example;

@@ -3,7 +3,7 @@
 //!
 //! Skipped, with a message, if there is no gdb, or if the system writes no core files to the working
 //! directory.
-#![cfg(all(feature = "reader", on_linux, not(miri)))]
+#![cfg(all(feature = "reader", tripoint_on_linux, not(miri)))]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What another process switches: the log of points, sampling, and the sites of samples
 //! (design/telemetry.md `.switches.follow`).
-#![cfg(all(feature = "reader", on_linux, not(miri)))]
+#![cfg(all(feature = "reader", tripoint_on_linux, not(miri)))]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! No files of a crate use each other in a circle, nor do its folders (design/core.md
+//! No files of a crate use each other in a cycle, nor do its folders (design/core.md
 //! `.req.storeys`).
 
 use crate::circles::{self, Uses};

@@ -1,5 +1,5 @@
 //! The order of the house: which crate may use which, where some words may stand, and that no
-//! files of a crate use each other in a circle or what is on a higher storey (design/core.md
+//! files of a crate use each other in a cycle or what is on a higher storey (design/core.md
 //! `.req.layers`, `.req.bare`, `.req.storeys`, `.primitive`).
 
 mod circles;

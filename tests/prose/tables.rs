@@ -77,7 +77,7 @@ fn without_table(sources: &[Text]) -> BTreeSet<String> {
     without.map(|folder| folder.trim_end_matches('/').to_owned()).collect()
 }
 
-/// Folders that have no table yet. One that gets a table, or goes, leaves the list.
+/// Folders that have no table yet. One that gets a table, or is removed, leaves the list.
 const WITHOUT_TABLE: &[&str] = &[
     "adaptors/src",
     "ap/src",

@@ -65,8 +65,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// The buffer, as its owner passes it to the pool.
     #[inline(always)]
     pub(crate) fn own(&self) -> OwnBuffer<'_, P, P::Buffer> {
-        // SAFETY: the pool made what it keeps when the descriptor was claimed. The slow path is reached only by the
-        // buffer's owner (`begin`), which it belongs to.
+        // SAFETY: the pool made what it keeps, or one with its header did for an earlier owner, and claiming renewed it.
+        // The slow path belongs to the buffer's owner, which alone reaches it (`begin`).
         unsafe { OwnBuffer::new(self.pool, self.buffer.class()) }
     }
 
@@ -92,7 +92,7 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
     /// being dropped. Returns the bytes of objects that the pool took back.
     pub(crate) fn finish(&mut self) -> u64 {
-        // SAFETY: if a class takes objects back, their users borrow the allocation point (`Scope`), or promised
+        // SAFETY: the buffer is detached, and its owner is being dropped. If a class takes objects back, their users borrow the allocation point (`Scope`), or promised
         // to be done with them (`Reservation::commit` and similar functions).
         let takes_objects = unsafe { P::finish_buffer(self.own()) };
         if takes_objects { self.count_popped(0) } else { 0 }

@@ -11,7 +11,7 @@ const MAX: u64 = 1 << 12;
 /// The words of a record before its site.
 pub(super) const HEAD: usize = 15;
 
-/// Makes a layout of the names of its words, in their order.
+/// Defines a layout by the names of its words, in their order.
 macro_rules! of_words {
     ($(#[$meta:meta])* pub(super) struct $of:ident { $($word:ident),+ $(,)? }) => {
         $(#[$meta])*

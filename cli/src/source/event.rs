@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// If a field had another form than here, events with it could not be read at all.
+    /// If a field had a form other than these, events with it could not be read at all.
     #[test]
     fn events_of_every_kind_are_read() {
         let value = |form| match form {

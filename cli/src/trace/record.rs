@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `converter` | operations on addresses to steps on objects |
 //! | `file` | the file of a trace, while it is recorded |
-//! | `place` | the preloaded library and the rings, as files for as long as a recording lasts |
+//! | `place` | the preloaded library and the rings, as files for as long as `record` runs |
 //! | `process` | one recorded process: its ring, and its trace |
 //! | `program` | whether a program can be recorded: whether the dynamic loader will preload a library into it |
-//! | `session` | the recording of a command and all its children |
+//! | `session` | the traces of a command and all its children |
 //! | `shared` | memory that the recorder and the recorded processes map |
 //! | `telemetry` | a trace of objects in a program's own pools, from its telemetry |
 

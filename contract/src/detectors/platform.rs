@@ -9,41 +9,41 @@ use crate::thread::slot::Slot;
 use crate::words::detector_set::DetectorSet;
 
 /// The detectors of this target: those of Linux with feature `linux`, else none.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub type NativeDetectors = crate::linux::detectors::ThreadDetectors;
 /// The detectors of this target: those of Linux with feature `linux`, else none.
-#[cfg(not(kernel))]
+#[cfg(not(tripoint_kernel))]
 pub type NativeDetectors = crate::thread::detectors::NoDetectors;
 
 /// Makes the detectors of the calling thread.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) fn detectors(wanted: DetectorSet) -> NativeDetectors {
     crate::linux::detectors::ThreadDetectors::new(crate::linux::system_calls::LinuxKernel, wanted)
 }
 
 /// Makes the detectors of the calling thread.
-#[cfg(not(kernel))]
+#[cfg(not(tripoint_kernel))]
 pub(crate) fn detectors(_wanted: DetectorSet) -> NativeDetectors {
     crate::thread::detectors::NoDetectors
 }
 
 /// What the first look at the system's settings found.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) type Runtime = std::sync::OnceLock<crate::linux::runtime::RuntimeReport>;
 
 /// Makes C's allocator return its free memory. Returns false if it cannot.
 pub(crate) fn trim_heap() -> bool {
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     return crate::linux::kernel::Kernel::trim_heap(&crate::linux::system_calls::LinuxKernel);
-    #[cfg(not(kernel))]
+    #[cfg(not(tripoint_kernel))]
     return false;
 }
 
 /// Locks the process's memory except these arenas. Returns false if some of it is not locked.
 pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     return crate::linux::lock::lock_memory(arenas).is_whole();
-    #[cfg(not(kernel))]
+    #[cfg(not(tripoint_kernel))]
     {
         let _ = arenas;
         false
@@ -53,9 +53,9 @@ pub(crate) fn lock_memory(arenas: &[&dyn tripoint_core::Arena]) -> bool {
 /// The number of this process: another one in a forked child. Zero if the system is not known, which then
 /// does not fork.
 pub(crate) fn process() -> u32 {
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     return std::process::id();
-    #[cfg(not(kernel))]
+    #[cfg(not(tripoint_kernel))]
     return 0;
 }
 
@@ -64,10 +64,10 @@ pub(crate) fn process() -> u32 {
 /// # Errors
 /// `Error::Resource` if the system refuses.
 pub(crate) fn prepare_children() -> tripoint_core::Result<()> {
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     return crate::linux::kernel::Kernel::prepare_children(&crate::linux::system_calls::LinuxKernel)
         .map_err(|_| tripoint_core::Error::Resource);
-    #[cfg(not(kernel))]
+    #[cfg(not(tripoint_kernel))]
     return Ok(());
 }
 
@@ -98,19 +98,19 @@ pub(crate) fn attach(_slot: &'static Slot, _wanted: DetectorSet) -> DetectorSet 
 
 /// Writes where `site` is, as far as that is known without allocating, and a command that
 /// turns it into lines.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) fn describe(site: &Site, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     crate::linux::program::describe(crate::linux::system_calls::LinuxKernel, site, out)
 }
 
 /// Writes that `site` is unknown: stacks are not walked on this platform.
-#[cfg(all(feature = "std", not(kernel)))]
+#[cfg(all(feature = "std", not(tripoint_kernel)))]
 pub(crate) fn describe(_site: &Site, _out: &mut dyn core::fmt::Write) -> core::fmt::Result {
     Ok(())
 }
 
 /// Writes to standard error, without allocation and without any lock.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) fn tell(text: &[u8]) {
     use crate::linux::kernel::Kernel;
     // If this fails, there is no way to report it either.
@@ -118,7 +118,7 @@ pub(crate) fn tell(text: &[u8]) {
 }
 
 /// Writes to standard error, without allocation.
-#[cfg(all(feature = "std", not(kernel)))]
+#[cfg(all(feature = "std", not(tripoint_kernel)))]
 pub(crate) fn tell(text: &[u8]) {
     // If this fails, there is no way to report it either.
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text);

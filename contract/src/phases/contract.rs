@@ -7,7 +7,7 @@ use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Error, Event, EventHook, Lock, Result};
 
 use crate::detectors::platform::{self, NativeDetectors};
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 use crate::linux::runtime::{RuntimeOptions, RuntimeReport, Verdict, validate_runtime};
 use crate::phases::cold::ColdRegistration;
 use crate::phases::guard::Guard;
@@ -156,9 +156,9 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// [`Error::Parameter`] if the phase is not Boot.
     pub fn begin_init(&self) -> Result<()> {
-        #[cfg(kernel)]
+        #[cfg(tripoint_kernel)]
         return self.begin_init_with(RuntimeOptions::default());
-        #[cfg(not(kernel))]
+        #[cfg(not(tripoint_kernel))]
         return self.advance(Phase::Init, || Ok(()));
     }
 
@@ -168,7 +168,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     /// # Errors
     /// [`Error::Parameter`] if the phase is not Boot, or if such a setting is not good. Then
     /// [`Contract::runtime`] says which, and the phase is still Boot.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
     pub fn begin_init_with(&self, options: RuntimeOptions<'_>) -> Result<()> {
         self.advance(Phase::Init, || {
@@ -183,7 +183,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     }
 
     /// What the first look at the system's settings found, at Init.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
     #[must_use]
     pub fn runtime(&self) -> Option<&RuntimeReport> {

@@ -2,7 +2,7 @@
 
 use tripoint_core::internal::AtomicUsize;
 
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 use crate::detectors::platform;
 use crate::phases::ledger::Ledger;
 use crate::thread::observer::Observer;
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     /// The number of rehearsals.
     pub(crate) rounds: AtomicUsize,
     /// What Init found of the system's settings.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) runtime: platform::Runtime,
 }
 
@@ -40,7 +40,7 @@ impl Session {
                 polls: AtomicUsize::new(0),
                 memory_missed: AtomicUsize::new(0),
                 rounds: AtomicUsize::new(0),
-                #[cfg(kernel)]
+                #[cfg(tripoint_kernel)]
                 runtime: platform::Runtime::new(),
             }
         }

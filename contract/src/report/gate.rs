@@ -72,25 +72,25 @@ impl Counts {
     }
 }
 
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 fn faults() -> Option<(usize, usize)> {
     use crate::linux::kernel::Kernel;
     let faults = crate::linux::system_calls::LinuxKernel.thread_faults().ok()?;
     Some((usize::try_from(faults.minor).ok()?, usize::try_from(faults.major).ok()?))
 }
 
-#[cfg(not(kernel))]
+#[cfg(not(tripoint_kernel))]
 fn faults() -> Option<(usize, usize)> {
     None
 }
 
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 fn fault_deliberately() {
     use crate::linux::kernel::Kernel;
     let _ = crate::linux::system_calls::LinuxKernel.touch_fresh_page();
 }
 
-#[cfg(not(kernel))]
+#[cfg(not(tripoint_kernel))]
 fn fault_deliberately() {}
 
 /// Causes an event for each detector, and returns the detectors that saw theirs.

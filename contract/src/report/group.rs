@@ -88,7 +88,7 @@ pub(crate) struct CallName(usize);
 
 impl fmt::Display for CallName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        #[cfg(kernel)]
+        #[cfg(tripoint_kernel)]
         if let Some(name) = crate::linux::filter::memory_call_name(self.0) {
             return f.write_str(name);
         }

@@ -31,7 +31,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
             json.array(&mut self.missing().names(), |json, name| json.value_text(name))?;
             json.name("missing_memory_steps")?;
             json.array(&mut self.contract.memory_missed().names(), |json, name| json.value_text(name))?;
-            #[cfg(kernel)]
+            #[cfg(tripoint_kernel)]
             if let Some(runtime) = self.contract.runtime() {
                 json.name("runtime")?;
                 runtime.write_array(json)?;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 use crate::linux::runtime::Verdict;
 use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
@@ -56,7 +56,7 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         for step in self.contract.memory_missed().names() {
             write!(f, "\nmemory step not done: {step}")?;
         }
-        #[cfg(kernel)]
+        #[cfg(tripoint_kernel)]
         if let Some(runtime) = self.contract.runtime() {
             for finding in runtime.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
                 write!(f, "\nsetting {finding}")?;

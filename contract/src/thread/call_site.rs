@@ -35,19 +35,19 @@ impl CallSite {
     }
 
     /// Notes that the supervisor is about to ask the thread where it is.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn expect_question(&self) {
         self.asked.store(true, Ordering::Release);
     }
 
     /// Whether a question was on its way; it no longer is.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn take_question(&self) -> bool {
         self.asked.swap(false, Ordering::AcqRel)
     }
 
     /// Keeps where the thread is. Called in its signal handler.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn keep(&self, site: &Site) {
         self.set(site);
         self.kept.fetch_add(1, Ordering::Release);

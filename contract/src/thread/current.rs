@@ -14,7 +14,7 @@ use std::time::{Instant, SystemTime};
 
 use tripoint_core::Event;
 use tripoint_core::internal::AllocationCountdown;
-#[cfg(any(feature = "interpose-malloc", kernel))]
+#[cfg(any(feature = "interpose-malloc", tripoint_kernel))]
 use tripoint_core::internal::{Ordering, compiler_fence};
 use tripoint_stack::Site;
 
@@ -39,7 +39,7 @@ struct Current {
     watching: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
     /// Whether the trap's handler is at work.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     handling: Cell<bool>,
     /// Whether the wrapper has called the allocator inside it.
     #[cfg(feature = "interpose-malloc")]
@@ -57,7 +57,7 @@ std::thread_local! {
             slot: Cell::new(None),
             watching: Cell::new(false),
             watched: Cell::new(None),
-            #[cfg(kernel)]
+            #[cfg(tripoint_kernel)]
             handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
             inside_allocator: Cell::new(false),
@@ -171,7 +171,7 @@ pub(crate) fn with_countdown<R>(work: impl FnOnce(&AllocationCountdown) -> R) ->
 }
 
 /// As [`observe`], for an event that interrupted the thread at `instruction`.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) {
     with_current(|current| {
         let index = observation.class.index();
@@ -184,7 +184,7 @@ pub(crate) fn observe_interrupted(observation: Observation, instruction: usize) 
 
 /// Notes that the trap's handler is at work, and returns whether it was already. This is the
 /// first thing that the handler does, so that no other memory is read before.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[inline(always)]
 pub(crate) fn begin_handling() -> bool {
     let within_itself = with_current(|current| current.handling.replace(true));
@@ -194,7 +194,7 @@ pub(crate) fn begin_handling() -> bool {
 
 /// Notes whether the trap's handler is still at work, because it interrupted itself. This is
 /// the last thing that it does.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 #[inline(always)]
 pub(crate) fn end_handling(within_itself: bool) {
     compiler_fence(Ordering::SeqCst);

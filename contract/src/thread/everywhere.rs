@@ -41,7 +41,7 @@ pub(crate) fn count_collection() {
 }
 
 /// How many collections there were on threads that are not registered, since the process began.
-#[cfg(kernel)]
+#[cfg(tripoint_kernel)]
 pub(crate) fn collections() -> usize {
     COLLECTIONS.load(Ordering::Relaxed)
 }

@@ -91,7 +91,7 @@ impl Records {
     }
 
     /// Whether a record would be kept, if it were made now.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn would_keep(&self, kind: RecordKind, class: ViolationClass, writer: Writer) -> bool {
         let account = self.account(class);
         account.is_first(kind) || Self::room(account, self.ring(writer)).is_some()

@@ -241,7 +241,7 @@ impl Slot {
     }
 
     /// Notes that detectors no longer see their events.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn remove_live(&self, detectors: DetectorSet) {
         self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
     }
@@ -347,7 +347,7 @@ impl Slot {
     }
 
     /// The number of these that were of a class.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn overlapped_of(&self, class: ViolationClass) -> usize {
         self.overlapped[class.index()].load(Ordering::Relaxed)
     }

@@ -4,7 +4,7 @@
 //! If the kernel refuses a detector, its tests print that and check that the
 //! detector is reported as not live.
 //! (design/contract.md `.req.exact`, `.req.live`, `.req.alone`, `.req.raise`.)
-#![cfg(all(kernel, feature = "symbols"))]
+#![cfg(all(tripoint_kernel, feature = "symbols"))]
 
 mod allocator_calls;
 #[path = "../common/mod.rs"]

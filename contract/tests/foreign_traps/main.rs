@@ -1,7 +1,7 @@
 //! Trap signals that other code sends: they are delivered as they would have been
 //! without the contract. Each test has a process of its own, since the handler is
 //! installed once in one (design/contract.md `.trap.foreign`).
-#![cfg(kernel)]
+#![cfg(tripoint_kernel)]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -3,7 +3,7 @@
 //! `design/odd-places.md` (design/odd-places.md `.req.table`).
 //!
 //! `TRIPOINT_BLESS=1` writes what is seen into the table: then read the difference.
-#![cfg(all(kernel, feature = "symbols", target_arch = "x86_64"))]
+#![cfg(all(tripoint_kernel, feature = "symbols", target_arch = "x86_64"))]
 
 mod allocations;
 #[path = "../common/mod.rs"]

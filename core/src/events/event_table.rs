@@ -3,7 +3,7 @@
 /// Passes the table of events to a macro, after what is to be passed on to it, in brackets:
 /// `callback! { [more] entries }`.
 ///
-/// All that knows every event is made of this table: [`Event`](crate::Event), and in telemetry the kinds of the format,
+/// Everything that handles all events is generated from this table: [`Event`](crate::Event), and in telemetry the kinds of the format,
 /// what is written and read of each, the static probes, and the table on the page of the format
 /// (design/telemetry.md `.kinds`, and `.kinds.add`: how to add an event). An entry is:
 ///

@@ -42,6 +42,7 @@ impl Block {
     /// # Safety
     /// - Nothing uses the block.
     #[doc(hidden)]
+    #[inline]
     pub unsafe fn write_poison(self) {
         // SAFETY: a block is valid for writes of its size; nothing uses it.
         unsafe { self.base.write_bytes(0xdd, self.size) };

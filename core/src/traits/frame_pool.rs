@@ -34,6 +34,7 @@ pub unsafe trait FramePool: PoolClass {
     /// # Safety
     /// - `base` came from [`FramePool::top`] of this buffer, and what was the top
     ///   then has not been popped since.
+    /// - The buffer is reset.
     /// - Nothing uses the memory of the blocks above it any more.
     unsafe fn pop_to(own: OwnBuffer<'_, Self, Self::Buffer>, base: Option<NonNull<u8>>) -> Option<Block>;
 

@@ -7,7 +7,7 @@ use crate::traits::own_buffer::OwnBuffer;
 /// without items.
 pub trait GivesWay: KeepsInBuffer {
     /// Whether allocation points of this class give way. If so, each asks [`GivesWay::wants_stop`] in the slow path of
-    /// reserve, and answers by [`GivesWay::give_way`]. Other classes have not one instruction for it.
+    /// reserve, and answers by [`GivesWay::give_way`]. Other classes pay no instruction for it.
     // (design/gc.md `.stop.reserve`)
     const GIVES_WAY: bool = false;
 

@@ -16,7 +16,7 @@ use crate::values::error::Result;
 /// and returns, without a lock: what they do there takes an [`OwnBuffer`].
 ///
 /// All memory that these functions return keeps the promises of [`PoolClass`](crate::PoolClass), or of
-/// [`ManualPool`](crate::ManualPool) if it is an object's. It is the implementations of those traits that promise this.
+/// [`ManualPool`](crate::ManualPool) if it is an object's. The implementations of those two traits promise it.
 pub trait KeepsInBuffer: Sized {
     /// Whether a buffer keeps the end of a fill that is returned,
     /// so that it may be attached again. Classes of stacks do so. Their allocation points skip
@@ -38,7 +38,7 @@ pub trait KeepsInBuffer: Sized {
     // (design/ap.md `.class.own`)
     fn new_buffer(&self) -> Self::Buffer;
 
-    /// Returns memory for this buffer. `None`, the default, if the class fills it as any other, by
+    /// Returns memory for this buffer. `None`, the default, if the class fills it like any other, by
     /// [`PoolClass::fill`](crate::PoolClass::fill).
     ///
     /// # Errors
@@ -85,9 +85,10 @@ pub trait KeepsInBuffer: Sized {
     }
 
     /// Takes back what the class keeps for this buffer, and returns whether objects were part of
-    /// that. The buffer is reset, and its owner is about to be dropped.
+    /// that. Its owner is about to be dropped.
     ///
     /// # Safety
+    /// - The buffer is reset, and gets no memory from now on.
     /// - If the class takes objects back, nothing uses them any more.
     unsafe fn finish_buffer(own: OwnBuffer<'_, Self, Self::Buffer>) -> bool {
         let _ = own;

@@ -3,10 +3,10 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-/// A buffer of a pool `P`, in the hands of its owner: functions take this that only the owner may call.
+/// A buffer of a pool `P`, in the hands of its owner: functions that only the owner may call take this.
 ///
-/// It consists of the pool and of what that keeps in the buffer, a `K`. An allocation point makes one for each call of
-/// its pool's [`KeepsInBuffer`](crate::KeepsInBuffer). It stays in the thread that made it.
+/// It consists of the pool and of what that keeps in the buffer, a `K`. An allocation point makes one for each call
+/// that takes one, and a class that wraps another makes one of the pool inside. It stays in the thread that made it.
 pub struct OwnBuffer<'a, P, K> {
     pool: &'a P,
     kept: &'a K,
@@ -26,8 +26,9 @@ impl<'a, P, K> OwnBuffer<'a, P, K> {
     /// Says that the caller is the owner of a buffer.
     ///
     /// # Safety
-    /// - `kept` was made for the buffer by [`new_buffer`](crate::KeepsInBuffer::new_buffer) of `pool`, or of a pool that
-    ///   wraps it and passes on what it makes.
+    /// - `kept` was made by [`new_buffer`](crate::KeepsInBuffer::new_buffer) of `pool`, of a pool with the same header, or
+    ///   of one that wraps it and passes on what it makes; for the buffer's owner or an earlier one, since when it was
+    ///   [renewed](crate::BufferClass::renew).
     /// - As long as this value or a copy of it is used, the caller is the buffer's owner.
     #[inline(always)]
     #[must_use]

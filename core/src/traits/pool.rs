@@ -54,8 +54,13 @@ impl PoolSizes {
 /// # Safety
 /// - Blocks from [`PoolClass::fill`] are valid for reads and writes, and no two that are in use
 ///   overlap. They stay valid, and the pool itself does not touch them, until they are returned
-///   by [`PoolClass::empty`], their objects are freed, or the pool is dropped. All of this section holds
+///   by [`PoolClass::empty`] or [`KeepsInBuffer::empty_buffer`], their objects are freed or popped, the buffer is
+///   finished ([`KeepsInBuffer::finish_buffer`]), or the pool is dropped. All of this section holds
 ///   for blocks from [`KeepsInBuffer::fill_buffer`] and [`KeepsInBuffer::next_run`] too.
+/// - What [`KeepsInBuffer::empty_buffer`] returns is an end of the block that was passed to it, in multiples of
+///   `min_align`, and was not taken back yet.
+/// - If [`KeepsInBuffer::KEEPS_UNUSED`] is true, neither [`PoolClass::empty`] nor [`KeepsInBuffer::empty_buffer`] takes
+///   the block back: it stays the buffer's until it is popped or the buffer is finished.
 /// - A segment in a fill contains its block, and stays valid as long as that.
 /// - A fill for `layout` has room for `layout.size()` bytes between
 ///   `block.base() + preallocated`, which is a multiple of both `layout.align()`
@@ -64,7 +69,7 @@ impl PoolSizes {
 /// - Blocks of fills end at or below [`ADDRESS_CEILING`](crate::ADDRESS_CEILING), as an arena's
 ///   tracts do.
 /// - [`PoolClass::header`] always returns the same header, and every class whose
-///   pools share it has the same [`KeepsInBuffer::Buffer`].
+///   pools share it has the same [`KeepsInBuffer::Buffer`], made by the same pool ([`KeepsInBuffer::new_buffer`]).
 /// - [`PoolClass::min_align`] is a power of two and never changes.
 /// - [`PoolClass::reserve_size`] depends on the layout alone. It is a multiple of `min_align`,
 ///   at least `layout.size()`, and not zero. For a smaller layout of the same alignment it is

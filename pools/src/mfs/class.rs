@@ -67,8 +67,8 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         this.noted(unsafe { this.seals().hand_out_run(run) })
     }
 
-    /// Makes what a buffer's owner freed there the next fill, if it is `least` bytes or more; otherwise takes it back. No
-    /// unit should wait.
+    /// Makes what a buffer's owner freed there the next fill, if it is `least` bytes or more; otherwise takes it back. The
+    /// caller has taken all that waited.
     #[cold]
     fn reuse(own: OwnBuffer<'_, Self, WaitingUnits>, least: usize) -> Option<Block> {
         if !WaitingUnits::reuse_freed(own, least) {

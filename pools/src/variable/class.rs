@@ -31,7 +31,7 @@ impl<A: Arena, F: FitMemory, L: LockKind> KeepsInBuffer for Variable<A, F, L> {
         FreedBlocks::none(LinkKey::of(&self.granules.header))
     }
 
-    /// Has what the buffer's owner freed join its neighbours first: none of it serves the next object. If
+    /// First joins what the buffer's owner freed to its neighbours: none of it serves the next object. If
     /// there is no large block, several small ones are taken under one lock, and wait in the buffer
     /// (design/pool-mvff.md `.mvff.waiting`, design/pool-tlsf.md `.tlsf.waiting`).
     #[inline(always)]

@@ -52,8 +52,8 @@ impl FreedBlocks {
     }
 
     /// How many blocks of this size a fill takes if it finds no large one; the next takes twice as many. None for a while if a
-    /// fill took several of another size: objects differ then, and only a large block serves many of them. No block should
-    /// wait.
+    /// fill took several of another size: objects differ then, and only a large block serves many of them. The
+    /// caller has taken all that waited.
     pub(crate) fn next_wanted<P>(own: OwnBuffer<'_, P, Self>, size: usize) -> usize {
         let this = own.kept();
         let (mut wanted, last) = (this.wanted.load(Ordering::Relaxed), this.size.load(Ordering::Relaxed));
@@ -68,7 +68,8 @@ impl FreedBlocks {
         if large == 0 { wanted } else { 0 }
     }
 
-    /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. There should be none yet.
+    /// Keeps what was taken for a fill beside its first block: blocks of `size` bytes, which wait. The caller
+    /// has taken all that waited before.
     ///
     /// # Safety
     /// - `blocks` are whole granules of the pool and multiples of `size`, and nothing uses them.

@@ -71,10 +71,8 @@ unsafe impl<P: ManualPool> PoolClass for Knowing<'_, P> {
         Err(Error::Parameter("no buffer"))
     }
 
-    unsafe fn empty(&self, unused: Block) {
-        // SAFETY: the caller promises an unused end of a fill, and every fill is the inner pool's.
-        unsafe { self.pool.empty(unused) };
-    }
+    /// What is unused stays the buffer's (`KEEPS_UNUSED`), until the pool is dropped.
+    unsafe fn empty(&self, _unused: Block) {}
 
     fn walk_free(&self, visit: &mut dyn FnMut(Block)) {
         self.pool.walk_free(visit);

@@ -5,7 +5,7 @@
 use tripoint_core::internal::{AtomicU64, Ordering, fence};
 
 use crate::clock::Clock;
-#[cfg(on_linux)]
+#[cfg(tripoint_on_linux)]
 use crate::file::objects::ObjectTable;
 use crate::file::plan::Plan;
 use crate::file::table::{Entry, Table};
@@ -37,7 +37,7 @@ pub(crate) struct Image<'w> {
     pub(crate) samples: Table<'w>,
     /// The entry of samples of all pools that found none in the table.
     pub(crate) other_samples: Entry<'w>,
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) objects: ObjectTable<'w>,
     rings: &'w [AtomicU64],
     ring_words: usize,
@@ -71,7 +71,7 @@ impl<'w> Image<'w> {
         let (samples, _, samples_left_out) = place(SectionKind::Samples)?;
         let (other_samples, samples) = samples.split_first_chunk()?;
         let table = |kind| place(kind).map(|(words, _, left_out)| Table::new(words, left_out));
-        #[cfg(on_linux)]
+        #[cfg(tripoint_on_linux)]
         let (objects, _, objects_left_out) = place(SectionKind::Objects)?;
         let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
         let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
@@ -90,7 +90,7 @@ impl<'w> Image<'w> {
             tallies: place(SectionKind::Tallies)?.0,
             samples: Table::new(samples, samples_left_out),
             other_samples: Entry::new(other_samples),
-            #[cfg(on_linux)]
+            #[cfg(tripoint_on_linux)]
             objects: ObjectTable::new(objects, objects_left_out),
             rings,
             ring_words,

@@ -69,7 +69,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         self.word(word).store(value, Ordering::Relaxed);
     }
 
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn get(self, word: usize) -> u64 {
         self.word(word).load(Ordering::Relaxed)
     }
@@ -129,7 +129,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     }
 
     /// Takes the entry, if it was never taken. Returns false if it was, or another thread is taking it.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn take_free(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
         state_of(state) == EntryState::Free as u64 && self.renew_from(state, fill)

@@ -27,7 +27,7 @@ pub fn words_of_text(text: &str, most: usize) -> impl Iterator<Item = u64> {
 }
 
 /// The same of bytes that need not be UTF-8.
-#[cfg(all(target_has_atomic = "64", on_linux, not(tripoint_loom)))]
+#[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 pub(crate) fn words_of_bytes(bytes: &[u8], most: usize) -> impl Iterator<Item = u64> {
     words_of(&bytes[..bytes.len().min(most)], bytes.len())
 }

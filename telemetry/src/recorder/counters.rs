@@ -10,7 +10,7 @@ use crate::file::table::Entry;
 use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SampleWord};
 use crate::sample::Sample;
 
-/// The buffer of an event of a point that is rare.
+/// The buffer of a rare event of a point.
 pub(super) const fn buffer_of(event: &Event) -> Option<Addr> {
     match *event {
         Event::CreatePoint { buffer, .. }

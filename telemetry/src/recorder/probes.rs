@@ -110,7 +110,7 @@ macro_rules! define {
         })?
     )+) => {
         /// Fires the probe of an event. Each has one place in the program: this function is not copied into others.
-        /// The copies of texts are there until the probe has fired.
+        /// The copies of texts live until the probe has fired.
         #[inline(never)]
         fn fire(arena: u32, event: &Event, site: &[usize]) {
             match *event {

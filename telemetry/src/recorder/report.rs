@@ -260,7 +260,7 @@ impl Report {
     }
 
     /// Notes whether a flag holds, or that the system refused what it says.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn note(&mut self, flag: HeaderFlags, outcome: Result<bool, Refusal>) {
         match outcome {
             Ok(holds) => self.flags.set(flag, holds),
@@ -274,7 +274,7 @@ impl Report {
     }
 
     /// Notes which process still has the file that had the path before.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn note_replaced(&mut self, process: Option<u64>) {
         self.replaced = process;
     }

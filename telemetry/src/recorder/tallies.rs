@@ -45,8 +45,8 @@ impl Telemetry {
 #[cfg(target_pointer_width = "64")]
 fn as_counters(words: &'static [AtomicU64]) -> Option<&'static [AtomicUsize]> {
     let (base, count) = (words.as_ptr().cast::<AtomicUsize>(), words.len());
-    // SAFETY: both types have the size, the alignment and the values of a `u64` here, and the slice is of as
-    // many as the words are. They are valid and shared forever, and all access to them is atomic and of whole
+    // SAFETY: both types have the size, the alignment and the values of a `u64` here, and the slice has as
+    // many elements as there are words. They are valid and shared forever, and all access to them is atomic and of whole
     // words, through either type.
     Some(unsafe { core::slice::from_raw_parts(base, count) })
 }

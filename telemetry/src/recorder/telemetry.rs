@@ -1,9 +1,9 @@
 //! [`Telemetry`], to which everything is reported.
 
 use core::fmt;
-#[cfg(on_linux)]
+#[cfg(tripoint_on_linux)]
 use std::os::fd::OwnedFd;
-#[cfg(on_linux)]
+#[cfg(tripoint_on_linux)]
 use std::vec::Vec;
 
 use tripoint_core::Addr;
@@ -56,7 +56,7 @@ pub struct Telemetry {
     arenas: AtomicU32,
     report: Report,
     /// Files without a path exist as long as they are open. One with a path is locked as long as it is open.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     files: Vec<OwnedFd>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Parts {
     /// A number of this telemetry and of no other; zero for none.
     pub(crate) identity: u64,
     pub(crate) report: Report,
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) files: Vec<OwnedFd>,
 }
 
@@ -115,7 +115,7 @@ impl Telemetry {
             process: 0,
             identity: 0,
             report,
-            #[cfg(on_linux)]
+            #[cfg(tripoint_on_linux)]
             files: Vec::new(),
         })
     }
@@ -138,7 +138,7 @@ impl Telemetry {
             numbers: BufferNumbers::new(parts.secret),
             arenas: AtomicU32::new(0),
             report,
-            #[cfg(on_linux)]
+            #[cfg(tripoint_on_linux)]
             files: parts.files,
         })
     }
@@ -167,12 +167,12 @@ impl Telemetry {
     }
 
     /// The data, and the switches if they have no path.
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn files(&self) -> &[OwnedFd] {
         &self.files
     }
 
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     pub(crate) fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }

@@ -195,17 +195,17 @@ pub(super) fn has_own_ring(image: &Image<'static>) -> bool {
 
 /// Gives a ring the name that the system has for the calling thread; no name without the feature `linux`.
 fn set_own_name(ring: &RecordRing<'_>) {
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     set_name(ring, crate::native::thread::name(&mut [0; crate::native::thread::NAME_SIZE]));
-    #[cfg(not(on_linux))]
+    #[cfg(not(tripoint_on_linux))]
     set_name(ring, "");
 }
 
 /// Whether the thread with this number has certainly ended.
 fn has_ended(number: u32) -> bool {
-    #[cfg(on_linux)]
+    #[cfg(tripoint_on_linux)]
     return crate::native::thread::has_ended(number);
-    #[cfg(not(on_linux))]
+    #[cfg(not(tripoint_on_linux))]
     {
         let _ = number;
         false

@@ -61,8 +61,8 @@ macro_rules! define {
         })?
     )+) => {
         $(
-            /// Writes this event in some way. Returns false if that is not possible, or it is another event; then
-            /// nothing has changed. `number` returns the number of a buffer or a heap.
+            /// Writes this event in some way. Returns false if that is not possible, or if it is another event;
+            /// then nothing has changed. `number` returns the number of a buffer or a heap.
             // Events are matched by reference: their fields are read when they are written.
             #[allow(unused_variables, reason = "some events have no address, and no buffer")]
             #[inline(always)]
@@ -85,7 +85,7 @@ macro_rules! define {
             }
         )+
 
-        /// Writes any event in some way, as its function does.
+        /// Writes any event by the function of its kind.
         #[allow(
             clippy::redundant_closure_call,
             reason = "each event has a stack frame of its own, even in a build without optimisation"

@@ -14,7 +14,7 @@ use crate::source::CaptureWriter;
 /// How long to wait if there is nothing new.
 pub(super) const PAUSE: Duration = Duration::from_millis(20);
 
-/// What was captured.
+/// The counts of a capture.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Captured {
     pub(super) events: u64,

@@ -1,4 +1,4 @@
-//! The preloaded library and the rings, as files for as long as a recording lasts.
+//! The preloaded library and the rings, as files for as long as `record` runs.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

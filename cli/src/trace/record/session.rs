@@ -1,4 +1,4 @@
-//! The recording of a command and all its children.
+//! The traces of a command and all its children.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::OsString;
@@ -53,7 +53,7 @@ pub(crate) fn record(options: &RecordOptions<'_>) -> Result<Ended, Error> {
         .map_err(Error::system("make the control file in", folder))?;
     control.follow.store(u32::from(options.children), Ordering::Relaxed);
     control.ready.store(READY, Ordering::Release);
-    // Before the program runs: a recording that cannot be written is not worth a run.
+    // Before the program runs: a trace that cannot be written is not worth a run.
     let output = TraceFile::create(options.output).map_err(Error::system("write", options.output))?;
 
     let mut child = Command::new(&file);

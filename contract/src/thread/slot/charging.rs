@@ -47,7 +47,7 @@ impl Slot {
     }
 
     /// Charges a memory call. Called by the thread's supervisor, while the thread waits for it.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         self.charge(observation, Writer::Supervisor, evidence);
     }
@@ -91,7 +91,7 @@ impl Slot {
     }
 
     /// Whether the site of a memory call would be kept, if it were made now.
-    #[cfg(kernel)]
+    #[cfg(tripoint_kernel)]
     pub(crate) fn wants_call_site(&self) -> bool {
         let class = ViolationClass::MemoryCall;
         let excused = self.is_excused();
