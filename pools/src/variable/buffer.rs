@@ -39,7 +39,7 @@ impl Blocks {
         {
             *place = Some(block);
             self.count += 1;
-            left = left.saturating_sub(block.size() / size);
+            left = left.saturating_sub(block.size().checked_div(size).unwrap_or(left));
         }
     }
 }
