@@ -1,33 +1,33 @@
 //! No files of a crate use each other in a cycle, nor do its folders (design/core.md
 //! `.req.storeys`).
 
-use crate::circles::{self, Uses};
+use crate::cycles::{self, Uses};
 use crate::{crates, source};
 
-/// The circles in a crate, paths that lead nowhere, and files that are in no module, in words.
+/// The cycles in a crate, paths that lead nowhere, and files that are in no module, in words.
 fn wrong_uses(uses: &Uses) -> Vec<String> {
-    let circles = circles::circles(uses);
+    let cycles = cycles::cycles(uses);
     let undeclared = uses.undeclared.iter().map(|file| format!("{file} is in no module"));
     let unresolved = uses.unresolved.iter().cloned();
-    unresolved.chain(undeclared).chain(circles.into_iter().map(|circle| circle.join(" <-> "))).collect()
+    unresolved.chain(undeclared).chain(cycles.into_iter().map(|cycle| cycle.join(" <-> "))).collect()
 }
 
 #[test]
-fn no_files_use_each_other_in_a_circle() {
-    let wrong: Vec<_> = crates().flat_map(|folder| wrong_uses(&circles::uses_of(folder))).collect();
+fn no_files_use_each_other_in_a_cycle() {
+    let wrong: Vec<_> = crates().flat_map(|folder| wrong_uses(&cycles::uses_of(folder))).collect();
     assert_eq!(wrong, [""; 0]);
 }
 
 /// What is wrong with a crate of three files: the root, `a` and `b`.
 fn check(root: &str, a: &str, b: &str) -> Vec<String> {
     let sources = [source("x/src/lib.rs", root), source("x/src/a.rs", a), source("x/src/b.rs", b)];
-    wrong_uses(&circles::uses("x/src", &sources))
+    wrong_uses(&cycles::uses("x/src", &sources))
 }
 
 const ROOT: &str = "mod a; mod b; pub use a::A; pub use b::B;";
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let files = ["x/src/a <-> x/src/b", "x/src/a.rs <-> x/src/b.rs"];
     // Whichever way the one names the other.
     for a in [
@@ -71,7 +71,7 @@ fn circles_are_found() {
 }
 
 #[test]
-fn circles_of_folders_are_found() {
+fn cycles_of_folders_are_found() {
     let file = |path: &str, text: &str| source(&format!("x/src/{path}"), text);
     let sources = [
         file("lib.rs", "mod a; mod b;"),
@@ -80,11 +80,11 @@ fn circles_of_folders_are_found() {
         file("a/ground.rs", "pub struct Ground;"),
         file("b.rs", "use crate::a::ground::Ground; pub struct B;"),
     ];
-    assert_eq!(wrong_uses(&circles::uses("x/src", &sources)), ["x/src/a <-> x/src/b"]);
+    assert_eq!(wrong_uses(&cycles::uses("x/src", &sources)), ["x/src/a <-> x/src/b"]);
 }
 
 #[test]
-fn uses_that_make_no_circle_are_passed() {
+fn uses_that_make_no_cycle_are_passed() {
     for (a, b) in [
         // A test may use what is above.
         ("pub struct A; #[cfg(test)] mod tests { use crate::B; }", "use crate::A; pub struct B;"),
@@ -146,6 +146,6 @@ fn files_in_no_module_are_found() {
 #[test]
 fn programs_of_a_crate_are_in_no_module() {
     let file = |path: &str| source(&format!("x/src/{path}"), "");
-    let uses = circles::uses("x/src", &[file("lib.rs"), file("main.rs"), file("bin/b.rs")]);
+    let uses = cycles::uses("x/src", &[file("lib.rs"), file("main.rs"), file("bin/b.rs")]);
     assert_eq!(wrong_uses(&uses), [""; 0]);
 }

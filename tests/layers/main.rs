@@ -2,8 +2,8 @@
 //! files of a crate use each other in a cycle or what is on a higher storey (design/core.md
 //! `.req.layers`, `.req.bare`, `.req.storeys`, `.primitive`).
 
-mod circles;
 mod crates;
+mod cycles;
 mod files;
 mod methods;
 #[path = "../repository/mod.rs"]

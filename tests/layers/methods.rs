@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, ImplItem, Item, ItemImpl, ItemTrait, TraitItem, Type};
 
-use crate::circles::{self, Path, is_test, path_of};
+use crate::cycles::{self, Path, is_test, path_of};
 use crate::{PROGRAMS, crates, repository};
 
 /// Names that methods of other crates have too, most of them the standard library's. Without them, calls of
-/// those would look like calls of ours, and circles would be found where none are.
+/// those would look like calls of ours, and cycles would be found where none are.
 const ELSEWHERE: [&str; 22] = [
     "add",
     "all",
@@ -244,7 +244,7 @@ impl<'a> Visit<'a> for Calls<'_> {
 
 #[test]
 fn names_from_elsewhere_are_names_of_ours() {
-    let of = |folder: &&str| circles::methods(folder, &repository::texts(folder, &["rs"]));
+    let of = |folder: &&str| cycles::methods(folder, &repository::texts(folder, &["rs"]));
     let methods: Vec<_> = crates().map(of).collect();
     let is_ours = |name: &&&str| methods.iter().any(|methods| methods.named.contains_key(**name));
     let others: Vec<_> =

@@ -1,7 +1,7 @@
 //! The storeys of a crate: a folder or file uses only those of its own storey or below
 //! (design/core.md `.req.storeys`, design/ap.md `.storeys`), and tables of files list the ground floor first.
 
-use crate::circles::{self, Uses};
+use crate::cycles::{self, Uses};
 use crate::repository::{self, Text};
 use crate::{crates, source, words};
 
@@ -197,7 +197,7 @@ fn storeys_use_only_what_is_below() {
             assert!(there, "{}/{storey} is not there", house.folder);
         }
         assert_eq!(house.unplaced(&sources), [""; 0]);
-        assert_eq!(house.upward(&circles::uses_of(house.folder)), [""; 0]);
+        assert_eq!(house.upward(&cycles::uses_of(house.folder)), [""; 0]);
     }
 }
 
@@ -233,7 +233,7 @@ fn upward_uses_are_found() {
     let check = |low: &str, high: &str| {
         let root = "mod low; mod high; pub use low::Low; pub use high::High;";
         let sources = [file("lib.rs", root), file("low.rs", low), file("high.rs", high)];
-        house.upward(&circles::uses("x/src", &sources))
+        house.upward(&cycles::uses("x/src", &sources))
     };
     assert_eq!(check("pub struct Low;", "pub struct High(crate::Low);"), [""; 0]);
     assert_eq!(
@@ -281,7 +281,7 @@ fn tables_list_files_from_the_ground_up() {
         let with_table: Vec<_> = sources.iter().filter(|module| !floors(module).is_empty()).collect();
         if !with_table.is_empty() {
             tables += with_table.len();
-            let uses = circles::uses_of(folder);
+            let uses = cycles::uses_of(folder);
             let wrong: Vec<_> =
                 with_table.iter().flat_map(|module| against_the_table(module, &uses)).collect();
             assert_eq!(wrong, [""; 0]);
@@ -301,7 +301,7 @@ fn tables_that_are_not_from_the_ground_up_are_found() {
             file("a/b.rs", "pub(crate) struct B(crate::a::c::C);"),
             file("a/c.rs", "pub(crate) struct C;"),
         ];
-        against_the_table(&sources[1], &circles::uses("x/src", &sources))
+        against_the_table(&sources[1], &cycles::uses("x/src", &sources))
     };
     assert_eq!(check("//! | `c` | |\n//! | `b` | |\n"), [""; 0]);
     assert_eq!(check("//! | `b`, `c` | |\n"), [""; 0]);

@@ -124,7 +124,7 @@ fn programs_that_are_nested_too_deep_are_errors() {
 
 /// Objects that hold themselves are printed and compared up to a bound, with memory for that alone.
 #[test]
-fn circles_end() {
+fn cycles_end() {
     let program = "
         (define (fill vector index) (if (< index 10000) (begin (vector-set! vector index vector) (fill vector (+ index 1))) 0))
         (define one (make-vector 10000 0))

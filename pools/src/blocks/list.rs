@@ -294,7 +294,7 @@ mod tests {
     /// Two lists with a unit in common, of which one is not in order: what is appended becomes part of what is to be merged.
     /// Without a bound this never ends.
     #[test]
-    fn lists_that_lead_in_a_circle_are_not_merged_for_ever() {
+    fn lists_that_lead_in_a_cycle_are_not_merged_forever() {
         let mut words = [[0_usize; 4]; 4];
         let base = NonNull::from(&mut words).cast::<u8>();
         let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&words)).unwrap();

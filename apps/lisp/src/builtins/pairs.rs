@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use crate::heap::{Register, Value, Vector, View};
 use crate::language::machine::Lisp;
 
-/// The most parts of two values that are compared: circles would have no end.
+/// The most parts of two values that are compared: cycles would have no end.
 const MOST: usize = 1_000_000;
 
 pub(super) const BUILTINS: &[Builtin] = &[

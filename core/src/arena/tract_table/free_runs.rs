@@ -136,7 +136,7 @@ impl FreeRuns {
     }
 
     /// Checks every list, and returns the number of runs and of grains in them. A list
-    /// that runs in a circle is found, because each run has only one link back.
+    /// that runs in a cycle is found, because each run has only one link back.
     pub(super) fn check(&self, entries: &[Tract], top: u32) -> Result<FreeCounts, CheckError> {
         let mut found = FreeCounts::default();
         for (bin, &head) in self.heads.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which file of a crate uses which, and the circles among them (design/core.md `.req.storeys`).
+//! Which file of a crate uses which, and the cycles among them (design/core.md `.req.storeys`).
 //!
 //! A file uses another if it names an item that the other defines: names are followed through
 //! re-exports to the definition, so that a re-export by itself is not a use. It uses another as well if it
@@ -156,8 +156,8 @@ fn is_local(path: &Path) -> bool {
     matches!(path[0].as_str(), "crate" | "self" | "super") && path.len() > 1
 }
 
-/// Circles among the files of a crate, and among the folders at each level: each a list of names.
-pub(crate) fn circles(uses: &Uses) -> Vec<Vec<String>> {
+/// Cycles among the files of a crate, and among the folders at each level: each a list of names.
+pub(crate) fn cycles(uses: &Uses) -> Vec<Vec<String>> {
     let files = uses.edges.iter().flat_map(|(from, to)| [from, to]);
     let mut folders: BTreeSet<String> = BTreeSet::new();
     for file in files {
@@ -201,11 +201,11 @@ fn components(edges: &BTreeSet<(String, String)>) -> BTreeSet<Vec<String>> {
     }
     let nodes: BTreeSet<_> = edges.iter().flat_map(|(from, to)| [from, to]).collect();
     let reach: BTreeMap<_, _> = nodes.iter().map(|node| (*node, reached(node, &next))).collect();
-    let circle = |node: &&String| {
+    let cycle = |node: &&String| {
         let members = reach[*node].iter().filter(|other| reach[**other].contains(*node));
         members.map(|other| (*other).clone()).collect::<Vec<_>>()
     };
-    nodes.iter().map(circle).filter(|circle| circle.len() > 1).collect()
+    nodes.iter().map(cycle).filter(|cycle| cycle.len() > 1).collect()
 }
 
 impl Source {
@@ -312,7 +312,7 @@ impl Source {
     /// The files that define what a path names: no file for a module, and none for an item of
     /// another crate. `None` if the path does not begin in this crate, or leads nowhere.
     fn definitions(&self, module: &Path, path: &Path, depth: usize) -> Option<BTreeSet<String>> {
-        assert!(depth < 50, "imports in a circle: {path:?}");
+        assert!(depth < 50, "imports in a cycle: {path:?}");
         let (first, rest) = path.split_first()?;
         match first.as_str() {
             "crate" => self.below(&Vec::new(), rest, depth),
