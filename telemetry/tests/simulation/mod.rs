@@ -213,13 +213,12 @@ fn compare(sizes: &[u64], estimates: Vec<Estimate>) -> Bias {
     }
 }
 
-/// In which share of that many windows something holds. It is told the number of the window.
+/// The share of this many windows in which `holds` returns true for the number of the window.
 fn share(windows: u64, holds: impl Fn(u64) -> bool) -> f64 {
     (0..windows).filter(|&run| holds(run)).count() as f64 / windows as f64
 }
 
-/// In which share of windows, from the beginning to the sample number `samples`, the limits
-/// hold the truth.
+/// The share of windows, each from the beginning to its sample number `samples`, in which the limits hold the truth.
 pub(crate) fn coverage_between_samples(samples: u64, windows: u64) -> f64 {
     share(windows, |run| {
         let mut trials = trials(31, run);
@@ -243,7 +242,7 @@ pub(crate) enum Begin {
     WithASample,
 }
 
-/// In which share of windows of `bytes` bytes, which end at any moment, the limits for `window` hold the truth.
+/// The share of windows of `bytes` bytes, which end at any moment, in which the limits for `window` hold the truth.
 pub(crate) fn coverage_at_any_moment(begin: Begin, bytes: u64, window: Window, windows: u64) -> f64 {
     let sizes = WORKLOADS[0].sizes(bytes);
     let truth = sizes.iter().sum();
@@ -315,8 +314,8 @@ pub(crate) const HARDLY_MISSED: Mixture =
     Mixture { name: "100 of 655 kB", seed: 45, groups: &[(100, 655_360, MEAN)] };
 
 impl Mixture {
-    /// In which share of windows the interval of 95 % holds the truth, and the one of the normal distribution, which
-    /// is the control (design/sampling.md `.interval`).
+    /// The shares of windows in which the interval of 95 % holds the truth, and in which that of the normal distribution
+    /// does, which is the control (design/sampling.md `.interval`).
     pub(crate) fn coverage(&self, windows: u64) -> [f64; 2] {
         let truth = self.groups.iter().map(|(count, size, _)| count * size).sum();
         let estimates = (0..windows).map(|run| self.estimate(run)).collect::<Vec<_>>();
