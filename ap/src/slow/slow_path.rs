@@ -92,8 +92,9 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// Returns to the pool what its class keeps for the buffer, which is detached: its owner is
     /// being dropped. Returns the bytes of objects that the pool took back.
     pub(crate) fn finish(&mut self) -> u64 {
-        // SAFETY: the buffer is detached, and its owner is being dropped. If a class takes objects back, their users borrow the allocation point (`Scope`), or promised
-        // to be done with them (`Reservation::commit` and similar functions).
+        // SAFETY: the buffer is detached, and its owner is being dropped. If a class takes objects back, their users
+        // borrow the allocation point (`Scope`), or promised to be done with them (`Reservation::commit` and similar
+        // functions).
         let takes_objects = unsafe { P::finish_buffer(self.own()) };
         if takes_objects { self.count_popped(0) } else { 0 }
     }
