@@ -170,9 +170,9 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 
     /// Whether the allocation point is not between a reserve and its commit.
     ///
-    /// A [`Reservation`](crate::Reservation), a [`Batch`](crate::Batch) or a [`Frame`](crate::Frame) borrows the point, so code that has it as `&mut` knows
-    /// that there is none. What remains is code that moves `alloc` as clients in C do. To an observer, a
-    /// [`Snapshot`](crate::Snapshot) says what the words tell.
+    /// A [`Reservation`](crate::Reservation), a [`Batch`](crate::Batch) or a [`Frame`](crate::Frame) borrows the point, so
+    /// code that has it as `&mut` knows that there is none. What remains is code that moves `alloc` as clients in C do. To
+    /// an observer, a [`Snapshot`](crate::Snapshot) says what the words tell.
     #[must_use]
     pub fn is_ready(&mut self) -> bool {
         // `alloc` rests where it was when the memory was attached, unless a client in C moves it.
