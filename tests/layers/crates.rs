@@ -87,6 +87,7 @@ const LEAVES: &[&str] = &[
     "tripoint-probe",
     "tripoint-cli",
     "order-book",
+    "exchange",
     "packet-path",
     "lisp",
     "trees",
