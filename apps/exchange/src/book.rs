@@ -180,6 +180,8 @@ pub struct Books<P: Places> {
     sides: Vec<[Run; 2]>,
     shelves: Shelves<P::Name>,
     plan: Plan,
+    /// Locate codes are below this, of all orders so far.
+    locates: usize,
     levels_live: usize,
     most_orders: usize,
     most_levels: usize,
@@ -196,6 +198,7 @@ impl<P: Places> Books<P> {
             sides: vec![[Run::EMPTY; 2]; LOCATES],
             shelves: Shelves::new(plan.entries()),
             plan,
+            locates: 0,
             levels_live: 0,
             most_orders: 0,
             most_levels: 0,
@@ -390,6 +393,7 @@ impl<P: Places> Books<P> {
         let name = self.levels.put(level).map_err(|NoMemory| Refused::NoMemory)?;
         self.shelves.insert(run, at, Entry { rank, level: Some(name) });
         self.levels_live += 1;
+        self.locates = self.locates.max(usize::from(locate) + 1);
         Ok(name)
     }
 
@@ -518,9 +522,9 @@ impl<P: Places> Books<P> {
         self.ids.bytes() + self.shelves.bytes() + size_of_val(&*self.sides)
     }
 
-    /// The homes of orders and levels.
-    pub(crate) const fn homes_mut(&mut self) -> (&mut P::Orders, &mut P::Levels) {
-        (&mut self.orders, &mut self.levels)
+    /// The locate codes of all orders so far.
+    pub fn locates(&self) -> impl Iterator<Item = u16> + use<P> {
+        (0..=u16::MAX).take(self.locates)
     }
 
     /// The best level of a side.
@@ -557,7 +561,7 @@ impl<P: Places> Books<P> {
         let mut mix = |value: u64| {
             sum = (sum ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         };
-        for locate in 0..=u16::MAX {
+        for locate in self.locates() {
             for side in Side::BOTH {
                 for (price, order) in self.queue(locate, side) {
                     mix(u64::from(locate) << 33 | (side as u64) << 32 | u64::from(price));
@@ -577,7 +581,7 @@ impl<P: Places> Books<P> {
     /// The first thing that does not hold.
     pub fn check(&self) -> Result<(), &'static str> {
         let (mut orders, mut levels) = (0, 0);
-        for locate in 0..=u16::MAX {
+        for locate in self.locates() {
             for side in Side::BOTH {
                 let mut better = None;
                 for name in self.names_of_levels(locate, side) {
@@ -622,7 +626,7 @@ impl<P: Places> Books<P> {
             // SAFETY: a name in the ids is of a live order; all names of orders are forgotten below.
             unsafe { self.orders.take(name) };
         }
-        for run in self.sides.iter().flatten() {
+        for run in self.sides[..self.locates].iter().flatten() {
             for entry in self.shelves.list(*run) {
                 if let Some(level) = entry.level {
                     // SAFETY: a name in a side is of a live level; all names of levels are forgotten below.
@@ -636,7 +640,8 @@ impl<P: Places> Books<P> {
     /// Forgets all orders, whose memory is not freed: for homes that end with all they have.
     pub fn forget(&mut self) {
         self.ids.clear();
-        self.sides.fill([Run::EMPTY; 2]);
+        self.sides[..self.locates].fill([Run::EMPTY; 2]);
+        self.locates = 0;
         self.shelves.clear();
         self.levels_live = 0;
     }

@@ -565,7 +565,7 @@ impl Alias {
     #[inline]
     fn draw(&self, random: &mut Random) -> usize {
         let bits = random.bits();
-        let at = ((bits >> 32) * self.0.len() as u64 >> 32) as usize;
+        let at = (((bits >> 32) * self.0.len() as u64) >> 32) as usize;
         let (own, other) = self.0[at];
         if bits as u32 <= own { at } else { other as usize }
     }

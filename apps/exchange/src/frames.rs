@@ -97,6 +97,13 @@ impl Deframer {
         Self { form, number: 0, session: None, repeated: 0, is_over: false }
     }
 
+    /// At the beginning of another input, which goes on with the numbers of this one.
+    pub const fn begin(&mut self, form: Form) {
+        let number = self.number;
+        *self = Self::new(form);
+        self.number = number;
+    }
+
     /// The messages of a block, which begins at that offset of the input. All of it has to be read before the next.
     pub const fn frames<'d, 'b>(&'d mut self, block: &'b [u8], offset: u64) -> Frames<'d, 'b> {
         Frames { deframer: self, rest: block, offset, packet: &[], left: 0, skip: 0 }

@@ -21,11 +21,20 @@
 )]
 
 pub mod book;
+pub mod check;
 pub mod day;
 pub mod frames;
+pub mod handoff;
+pub mod histogram;
+pub mod homes;
 pub mod ids;
+pub mod inject;
+pub mod input;
 pub mod itch;
 pub mod naive;
 pub mod places;
 pub mod random;
+pub mod report;
+pub mod run;
 pub mod shelves;
+pub mod steady;

@@ -1,1 +1,143 @@
-fn main() {}
+//! An exchange, order by order: the books of all stocks from ITCH 5.0, with every order and level in a pool.
+//!
+//! ```sh
+//! cargo run --release -p exchange
+//! ```
+//!
+//! Design: `design/exchange.md`.
+
+mod cli;
+
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use exchange::check::check;
+use exchange::day::Day;
+use exchange::frames::{pack, pack_end};
+use exchange::places::Home;
+use exchange::run::{RunOptions, run};
+
+use crate::cli::{CheckCommand, Command, DayCommand, FormName, Options, RunCommand};
+
+fn main() -> ExitCode {
+    let done = match Options::parse().command {
+        Some(Command::Day(command)) => write_day(&command),
+        Some(Command::Run(command)) => keep_books(&command),
+        Some(Command::Check(command)) => compare(&command),
+        None => first_run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failures) => {
+            for failure in failures {
+                // If this cannot be written either, there is nothing left to do.
+                let _ = writeln!(io::stderr(), "exchange: {failure}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All that failed, each in one line.
+type Failures = Vec<String>;
+
+/// Bytes that are written at a time.
+const CHUNK: usize = 1 << 20;
+
+/// The most bytes of a packet: what a frame of Ethernet carries.
+const PACKET: usize = 1_400;
+
+fn write_day(command: &DayCommand) -> Result<(), Failures> {
+    let failed = |error: io::Error| vec![format!("{}: {error}", command.output.display())];
+    let mut output: Box<dyn Write> = if command.output == Path::new("-") {
+        Box::new(io::stdout())
+    } else {
+        Box::new(BufWriter::new(File::create(&command.output).map_err(failed)?))
+    };
+    let mut day = Day::new(command.day.options());
+    let (mut block, mut packets, mut sequence) = (Vec::with_capacity(CHUNK), Vec::new(), 1);
+    let mut goes_on = true;
+    let mut write_all = || {
+        while goes_on {
+            block.clear();
+            goes_on = day.fill(&mut block, CHUNK);
+            if command.form == FormName::Packets {
+                packets.clear();
+                pack(&block, &mut sequence, PACKET, &mut packets);
+                if !goes_on {
+                    pack_end(sequence, &mut packets);
+                }
+                output.write_all(&packets)?;
+            } else {
+                output.write_all(&block)?;
+            }
+        }
+        output.flush()
+    };
+    match write_all() {
+        // A reader that has enough is no failure.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn keep_books(command: &RunCommand) -> Result<(), Failures> {
+    let options = RunOptions {
+        inputs: command.input.clone(),
+        form: command.form.map(Into::into),
+        day: command.day.options(),
+        home: command.orders,
+        plan: command.plan(),
+        warmup: command.warmup,
+        inject: command.inject,
+    };
+    let outcome = run(&options).map_err(|why| vec![why])?;
+    let inputs: Vec<_> = options.inputs.iter().map(|path| path.display().to_string()).collect();
+    let day = options.day;
+    let input = if inputs.is_empty() {
+        format!(
+            "generated: seed {}, {} messages, {} live, {} stocks",
+            day.seed, day.messages, day.live, day.symbols
+        )
+    } else {
+        inputs.join(" ")
+    };
+    let mut failures = outcome.failures.clone();
+    failures.extend(print(&format!(
+        "{:<22}{input}\n{:<22}{}\n{outcome}",
+        "input", "orders live in", options.home
+    )));
+    if let Some(path) = &command.json {
+        failures.extend(
+            std::fs::write(path, outcome.json()).err().map(|error| format!("{}: {error}", path.display())),
+        );
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures) }
+}
+
+/// Prints a text. A closed output is no failure.
+fn print(text: &str) -> Option<String> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Some(format!("the summary cannot be written: {error}"))
+        }
+        _ => None,
+    }
+}
+
+fn compare(command: &CheckCommand) -> Result<(), Failures> {
+    let checked = check(command.days, command.seed, Home::value_variants()).map_err(|why| vec![why])?;
+    let text = format!(
+        "{} days, {} messages: all books the same at {} moments; of {} damaged copies {} were refused alike\n",
+        checked.days, checked.messages, checked.moments, checked.damaged, checked.refused
+    );
+    print(&text).map_or(Ok(()), |failure| Err(vec![failure]))
+}
+
+fn first_run() -> Result<(), Failures> {
+    let Some(Command::Run(command)) = Options::parse_from(["exchange", "run"]).command else { return Ok(()) };
+    keep_books(&command)
+}

@@ -1,0 +1,163 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use exchange::book::Plan;
+use exchange::day::DayOptions;
+use exchange::frames::Form;
+use exchange::inject::Injection;
+use exchange::places::Home;
+
+/// The most orders that may be asked for.
+const LIVE_MAX: u64 = 50_000_000;
+
+/// Keeps the books of an exchange, order by order, with every order in a pool.
+///
+/// Without a command: a generated day of four million messages under the steady-state contract, and then the same
+/// books with their orders in other places.
+///
+/// Exit status: 0 if all went well, 1 if something failed, 2 for an option that cannot be.
+#[derive(Debug, Parser)]
+#[command(name = "exchange", version)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Writes a day of ITCH 5.0 that is drawn from a seed.
+    Day(DayCommand),
+    /// Keeps all books of a day under the steady-state contract, and reports.
+    Run(RunCommand),
+    /// Compares the books with naive ones, on small days, whole and damaged.
+    Check(CheckCommand),
+}
+
+/// What a generated day is drawn from.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DayArguments {
+    /// Messages of a generated day between its opening and its closing.
+    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = RangedU64ValueParser::<u64>::new().range(1..=4_000_000_000))]
+    pub(crate) messages: u64,
+
+    /// Orders that are live at once in a generated day.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = live)]
+    pub(crate) live: usize,
+
+    /// What a generated day is drawn from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Stocks of a generated day.
+    #[arg(long, value_name = "N", default_value_t = 8_000, value_parser = clap::value_parser!(u16).range(1..=60_000))]
+    pub(crate) symbols: u16,
+}
+
+impl DayArguments {
+    pub(crate) const fn options(self) -> DayOptions {
+        DayOptions { seed: self.seed, messages: self.messages, live: self.live, symbols: self.symbols }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DayCommand {
+    #[command(flatten)]
+    pub(crate) day: DayArguments,
+
+    /// Where to write it, `-` for the standard output.
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+
+    /// How messages are framed.
+    #[arg(long, value_enum, default_value_t = FormName::File)]
+    pub(crate) form: FormName,
+}
+
+/// How messages are framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormName {
+    /// Each message with its length in front: two bytes, big-endian.
+    File,
+    /// Packets of MoldUDP64, each with its length in front.
+    Packets,
+}
+
+impl From<FormName> for Form {
+    fn from(name: FormName) -> Self {
+        match name {
+            FormName::File => Self::File,
+            FormName::Packets => Self::Packets,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunCommand {
+    /// A day of ITCH 5.0, plain or gzip, `-` for the standard input; several are read one after the other. Without one a
+    /// day is generated.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) input: Vec<PathBuf>,
+
+    /// How messages are framed, if their beginning does not say it.
+    #[arg(long, value_enum, requires = "input")]
+    pub(crate) form: Option<FormName>,
+
+    #[command(flatten)]
+    pub(crate) day: DayArguments,
+
+    /// Where orders and levels live.
+    #[arg(long, value_enum, default_value_t = Home::Pools)]
+    pub(crate) orders: Home,
+
+    /// Orders to have memory for; a message that would need more ends the run. By default twice --live, or two million for
+    /// files.
+    #[arg(long, value_name = "N", value_parser = live)]
+    pub(crate) room: Option<usize>,
+
+    /// Levels to have memory for; by default as many as orders.
+    #[arg(long, value_name = "N", value_parser = live)]
+    pub(crate) levels: Option<usize>,
+
+    /// Messages of the warm-up, before the arena is frozen.
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    pub(crate) warmup: u64,
+
+    /// A deliberate violation, once, in the steady part.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) inject: Option<Injection>,
+
+    /// Where to write the report as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl RunCommand {
+    pub(crate) fn plan(&self) -> Plan {
+        let default = if self.input.is_empty() { 2 * self.day.live + 100_000 } else { 2_000_000 };
+        let orders = self.room.unwrap_or(default);
+        Plan { orders, levels: self.levels.unwrap_or(orders) }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckCommand {
+    /// Small days to compare.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) days: u64,
+
+    /// The seed of the first; each other has the next.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// Parses a number of orders that memory can be had for.
+fn live(text: &str) -> Result<usize, String> {
+    let count: u64 = text.parse().map_err(|error| format!("{error}"))?;
+    if count == 0 || count > LIVE_MAX {
+        return Err(format!("from 1 to {LIVE_MAX}"));
+    }
+    usize::try_from(count).map_err(|error| error.to_string())
+}

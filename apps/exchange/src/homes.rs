@@ -1,0 +1,157 @@
+//! Books in the home that is asked for.
+
+use core::fmt::Display;
+
+use tripoint::{AllocationPoint, ArenaVm, Mfs, Store};
+
+use crate::book::{Books, Level, Order, Plan};
+use crate::places::hand::{Hand, Index, Slots};
+use crate::places::heap::{Global, Heap, Heaps};
+use crate::places::point::{Pointed, Points};
+use crate::places::stored::{OwnedPools, Pointer, Pools, Stored, Units, options_for, unit_of};
+use crate::places::{Home, Places};
+
+/// What is done with books, wherever their orders live.
+pub trait Visitor {
+    /// What comes of it.
+    type Out;
+
+    /// Works with empty books: one set for each plan that was asked for.
+    fn visit<P: Places>(self, books: [Books<P>; 2]) -> Self::Out;
+}
+
+/// What the two types of objects are in homes whose names are pointers.
+type PointedOrder = Order<Pointer>;
+type PointedLevel = Level<Pointer>;
+
+/// Makes books in a home, whose memory is taken now as far as that is possible, and lets the visitor work with them.
+///
+/// # Errors
+/// If there is too little memory.
+pub fn with_books<V: Visitor>(
+    home: Home,
+    arena: &ArenaVm,
+    plans: [Plan; 2],
+    visitor: V,
+) -> Result<V::Out, String> {
+    match home {
+        Home::Pools => {
+            let pools = [pools_for(arena, plans[0])?, pools_for(arena, plans[1])?];
+            let caches = pools.each_ref().map(|[orders, levels]| [orders.cache(), levels.cache()]);
+            let books = |at: usize| {
+                let [orders, levels] = &caches[at];
+                warm::<PointedOrder, _>(orders)?;
+                warm::<PointedLevel, _>(levels)?;
+                Ok::<_, String>(Books::<Pools<'_>>::new(Stored::new(orders), Stored::new(levels), plans[at]))
+            };
+            Ok(visitor.visit([books(0)?, books(1)?]))
+        }
+        Home::Point => {
+            let pools = [pools_for(arena, plans[0])?, pools_for(arena, plans[1])?];
+            let point = |pool| AllocationPoint::create(pool).map_err(text);
+            let books = |at: usize| {
+                let [orders, levels] = &pools[at];
+                let homes = (Pointed::new(point(orders)?), Pointed::new(point(levels)?));
+                warm::<PointedOrder, _>(orders)?;
+                warm::<PointedLevel, _>(levels)?;
+                Ok::<_, String>(Books::<Points<'_>>::new(homes.0, homes.1, plans[at]))
+            };
+            Ok(visitor.visit([books(0)?, books(1)?]))
+        }
+        Home::Owned => {
+            let pool = |plan: Plan| {
+                let orders = Mfs::create_owned(
+                    arena,
+                    unit_of::<PointedOrder>().map_err(text)?,
+                    options_for::<PointedOrder>(plan.orders),
+                );
+                let levels = Mfs::create_owned(
+                    arena,
+                    unit_of::<PointedLevel>().map_err(text)?,
+                    options_for::<PointedLevel>(plan.level_room()),
+                );
+                Ok::<_, String>([orders.map_err(text)?, levels.map_err(text)?])
+            };
+            let pools = [pool(plans[0])?, pool(plans[1])?];
+            let books = |at: usize| {
+                let [orders, levels] = &pools[at];
+                warm::<PointedOrder, _>(orders)?;
+                warm::<PointedLevel, _>(levels)?;
+                Ok::<_, String>(Books::<OwnedPools<'_>>::new(
+                    Stored::new(orders),
+                    Stored::new(levels),
+                    plans[at],
+                ))
+            };
+            Ok(visitor.visit([books(0)?, books(1)?]))
+        }
+        Home::Hand => Ok(visitor.visit(plans.map(|plan| {
+            let (orders, levels) = (Slots::new(plan.orders, true), Slots::new(plan.level_room(), true));
+            Books::<Hand>::new(orders, levels, plan)
+        }))),
+        Home::System => Ok(on_heap(plans, Global, visitor)),
+        #[cfg(feature = "slab")]
+        Home::Slab => Ok(visitor.visit(plans.map(|plan| {
+            use crate::places::keyed::{Keyed, Slabs};
+            Books::<Slabs>::new(Keyed::new(plan.orders), Keyed::new(plan.level_room()), plan)
+        }))),
+        #[cfg(feature = "mimalloc")]
+        Home::Mimalloc => Ok(on_heap(plans, mimalloc::MiMalloc, visitor)),
+        #[cfg(feature = "jemalloc")]
+        Home::Jemalloc => Ok(on_heap(plans, tikv_jemallocator::Jemalloc, visitor)),
+        #[cfg(feature = "snmalloc")]
+        Home::Snmalloc => Ok(on_heap(plans, snmalloc_rs::SnMalloc, visitor)),
+    }
+}
+
+fn on_heap<A: core::alloc::GlobalAlloc + Copy, V: Visitor>(
+    plans: [Plan; 2],
+    allocator: A,
+    visitor: V,
+) -> V::Out {
+    visitor.visit(plans.map(|plan| Books::<Heaps<A>>::new(Heap::new(allocator), Heap::new(allocator), plan)))
+}
+
+/// Pools for the orders and levels of a plan, which take all their memory at the first of each.
+///
+/// # Errors
+/// If the arena has no memory for their descriptors.
+pub fn pools_for(arena: &ArenaVm, plan: Plan) -> Result<[Units<'_>; 2], String> {
+    let orders = Mfs::create(
+        arena,
+        unit_of::<PointedOrder>().map_err(text)?,
+        options_for::<PointedOrder>(plan.orders + IN_HAND),
+    );
+    let levels = Mfs::create(
+        arena,
+        unit_of::<PointedLevel>().map_err(text)?,
+        options_for::<PointedLevel>(plan.level_room() + IN_HAND),
+    );
+    Ok([orders.map_err(text)?, levels.map_err(text)?])
+}
+
+/// Units that a cache or a point may have in hand beside those in use: two fills.
+const IN_HAND: usize = 4_096;
+
+/// Has the pool take its memory: one object, which is freed again.
+fn warm<T, S: Store>(store: &S) -> Result<(), String> {
+    let layout = core::alloc::Layout::new::<T>();
+    let object = store.alloc(layout).map_err(text)?;
+    // SAFETY: it was just allocated by this store, with this layout, and is not used.
+    unsafe { store.free(object, layout) };
+    Ok(())
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
+
+/// Names of orders in arrays, for those that write tests.
+pub type HandBooks = Books<Hand>;
+
+/// Books in arrays.
+pub fn by_hand(plan: Plan) -> HandBooks {
+    let (orders, levels) =
+        (Slots::<Order<Index>>::new(plan.orders, true), Slots::new(plan.level_room(), true));
+    Books::new(orders, levels, plan)
+}

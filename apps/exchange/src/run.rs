@@ -1,0 +1,535 @@
+//! All books of a day, kept by a hot thread under the steady-state contract (design/exchange.md `.run`).
+//!
+//! ```text
+//!   files or a generated day ──► reader ══ blocks ══► hot thread: deframe, parse, apply
+//!                                  ▲                      │
+//!                                  └═══ empty blocks ═════┘
+//! ```
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
+
+use tripoint::contract::{
+    Arenas, Contract, ContractAllocator, Guard, HotThread, NoReason, Phase, PoolEvents, Record, RecordKind,
+    Report, Route, ViolationSet, WarmupOptions,
+};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, Prefault};
+
+use crate::book::{Books, Depth, Plan, Refused, Side};
+use crate::day::{Day, DayOptions};
+use crate::frames::{BadFrame, Deframer, Form};
+use crate::handoff::{self, Taker};
+use crate::histogram::{Histogram, Percentiles};
+use crate::homes::{Visitor, with_books};
+use crate::inject::{Injection, Injector};
+use crate::input::Source;
+use crate::itch::{Malformed, Message, parse};
+use crate::places::{Home, Places};
+use crate::steady::{Readings, resident};
+
+#[global_allocator]
+static ALLOCATOR: ContractAllocator = ContractAllocator::system();
+
+/// The contract: one hot thread.
+static CONTRACT: Contract<NoReason, 1> = Contract::new();
+
+/// Charges growth of the arena to the thread that caused it.
+static EVENTS: PoolEvents = PoolEvents;
+
+/// How often the warm-up plays the day that is for rehearsal.
+static ROUTES: [Route; 1] = [Route::with_minimum("rehearsal", 16)];
+
+/// How long no event may come before the warm-up ends, in ns.
+const QUIET_WINDOW: u64 = 50_000_000;
+
+/// The message of the steady part at which a violation is injected.
+const INJECTION_MESSAGE: u64 = 1_000;
+
+/// Stack that is touched before it is needed, in bytes.
+const STACK_TOUCHED: usize = 256 << 10;
+
+/// Stocks whose best prices are reported.
+const BUSIEST: usize = 5;
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Files to read; a day is generated without any.
+    pub inputs: Vec<PathBuf>,
+    pub form: Option<Form>,
+    pub day: DayOptions,
+    pub home: Home,
+    pub plan: Plan,
+    /// Messages before the arena is frozen.
+    pub warmup: u64,
+    pub inject: Option<Injection>,
+}
+
+/// Why the hot thread stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    Frame(BadFrame),
+    Malformed(Malformed),
+    Refused(Refused),
+}
+
+/// The message at which the hot thread stopped. Everything before it was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    pub number: u64,
+    pub offset: u64,
+    pub cause: Cause,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "message {} at byte {}: ", self.number, self.offset)?;
+        match self.cause {
+            Cause::Frame(fault) => write!(f, "{fault}"),
+            Cause::Malformed(malformed) => write!(f, "{malformed}"),
+            Cause::Refused(refused) => write!(f, "{refused}"),
+        }
+    }
+}
+
+/// A stock and the best of its book.
+#[derive(Clone, Debug)]
+pub struct Top {
+    pub locate: u16,
+    pub stock: [u8; 8],
+    pub messages: u64,
+    pub buy: Option<Depth>,
+    pub sell: Option<Depth>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Messages of each type, by its byte.
+    pub by_type: Vec<(u8, u64)>,
+    pub messages: u64,
+    pub warmup: u64,
+    pub steady_messages: u64,
+    pub steady: Readings,
+    /// Time of a message in the steady part.
+    pub latency: Percentiles,
+    pub busy: Duration,
+    pub orders: usize,
+    pub levels: usize,
+    pub most: (usize, usize),
+    pub tops: Vec<Top>,
+    pub crossed: usize,
+    pub checksum: u64,
+    pub arena_bytes: usize,
+    pub table_bytes: usize,
+    pub resident: Option<(u64, u64)>,
+    pub is_armed: bool,
+    pub alarms: usize,
+    pub detectors: Vec<String>,
+    pub missing: Vec<String>,
+    /// The contract's report, if it was violated.
+    pub violations: Vec<String>,
+    pub warnings: Vec<String>,
+    pub failures: Vec<String>,
+}
+
+/// What the threads of a run share.
+struct Shared {
+    /// The messages of the warm-up are through: the contract's driver decides from here on.
+    is_warm: AtomicBool,
+    /// The warm-up has failed, and the hot thread goes on without.
+    is_given_up: AtomicBool,
+}
+
+/// Keeps all books of the input, and reports. It can be called once in a process.
+///
+/// # Errors
+/// If the run could not begin.
+pub fn run(options: &RunOptions) -> Result<Outcome, String> {
+    let source = if options.inputs.is_empty() {
+        Source::day(options.day)
+    } else {
+        Source::files(&options.inputs, options.form)?
+    };
+    let arena = ArenaVm::create(ArenaVmOptions {
+        prefault: Prefault::AtFill,
+        inherit_on_fork: false,
+        event_hook: Some(&EVENTS),
+        ..ArenaVmOptions::default()
+    });
+    let arena = arena.map_err(|error| error.to_string())?;
+    CONTRACT.begin_init().map_err(|error| error.to_string())?;
+    let (filler, taker) = handoff::round();
+    let shared = Shared { is_warm: AtomicBool::new(false), is_given_up: AtomicBool::new(false) };
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || filler.send_all(source));
+        let hot = scope.spawn(|| {
+            let plans = [options.plan, rehearsal_plan(options.plan)];
+            let keep = Keep { options, arena: &arena, taker, shared: &shared };
+            with_books(options.home, &arena, plans, keep)?
+        });
+        let watched = watch(&arena, &shared, || hot.is_finished());
+        let mut outcome = match hot.join() {
+            Ok(outcome) => outcome?,
+            Err(_) => return Err("the hot thread panicked".to_owned()),
+        };
+        match reader.join() {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => outcome.failures.push(why),
+            Err(_) => outcome.failures.push("the reader panicked".to_owned()),
+        }
+        watched.add_to(&mut outcome);
+        Ok(outcome)
+    })
+}
+
+/// What the coordinator saw.
+struct Watched {
+    alarms: Vec<Record>,
+    warnings: Vec<String>,
+    failure: Option<String>,
+    is_armed: bool,
+}
+
+/// Drives the warm-up, and takes records until the hot thread has ended.
+fn watch(arena: &ArenaVm, shared: &Shared, has_ended: impl Fn() -> bool) -> Watched {
+    const PAUSE: Duration = Duration::from_millis(1);
+    const LOOKS_PER_POLL: u32 = 100;
+    let arenas: [&dyn Arena; 1] = [arena];
+    let memory = Arenas::new(&arenas);
+    let mut watched = Watched { alarms: Vec::new(), warnings: Vec::new(), failure: None, is_armed: false };
+    while !shared.is_warm.load(Ordering::Acquire) {
+        if has_ended() {
+            return watched;
+        }
+        thread::sleep(PAUSE);
+    }
+    watched.warnings.extend(lock_memory(&arenas));
+    let options = WarmupOptions { quiet_window: QUIET_WINDOW, ..WarmupOptions::default() };
+    match CONTRACT.warm_up(&ROUTES, &memory, options) {
+        Ok(_) => watched.is_armed = true,
+        Err(failure) => {
+            watched.failure = Some(format!("the warm-up failed: {failure}"));
+            shared.is_given_up.store(true, Ordering::Release);
+        }
+    }
+    let mut lookout = Lookout::new(&arenas);
+    let (start, mut looks) = (Instant::now(), 0_u32);
+    loop {
+        // Asked first: what was recorded before the end is still there.
+        let is_over = has_ended();
+        CONTRACT.drain(|record| {
+            if record.kind == RecordKind::Alarm {
+                watched.alarms.push(record);
+            }
+        });
+        if is_over {
+            break;
+        }
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS_PER_POLL) && CONTRACT.is_armed() {
+            lookout.look(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        thread::sleep(PAUSE);
+    }
+    watched.warnings.extend(lookout.warnings());
+    watched
+}
+
+impl Watched {
+    fn add_to(self, outcome: &mut Outcome) {
+        let report = Report { records: &self.alarms, routes: &ROUTES, ..Report::new(&CONTRACT) };
+        outcome.is_armed = self.is_armed && report.was_armed();
+        outcome.alarms = report.alarms();
+        outcome.detectors = report.live().names().map(str::to_owned).collect();
+        outcome.missing = report.missing().names().map(str::to_owned).collect();
+        if outcome.alarms > 0 {
+            outcome.violations = report.to_string().lines().map(str::to_owned).collect();
+            let violated = format!("the contract was violated: {} alarms", outcome.alarms);
+            outcome.failures.push(violated);
+        }
+        outcome.warnings = self.warnings;
+        outcome.failures.extend(self.failure);
+    }
+}
+
+/// The look at the whole process, now and then, while the hot thread is armed.
+struct Lookout<'a> {
+    #[cfg(target_os = "linux")]
+    sentinel: tripoint::contract::Sentinel<'a, NoReason, 1>,
+    #[cfg(not(target_os = "linux"))]
+    arenas: &'a [&'a dyn Arena],
+    warnings: Vec<String>,
+}
+
+/// The most warnings that are kept.
+const WARNINGS: usize = 8;
+
+impl<'a> Lookout<'a> {
+    fn new(arenas: &'a [&'a dyn Arena]) -> Self {
+        Self {
+            #[cfg(target_os = "linux")]
+            sentinel: tripoint::contract::Sentinel::new(&CONTRACT, arenas),
+            #[cfg(not(target_os = "linux"))]
+            arenas,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn look(&mut self, now: u64) {
+        let warnings = &mut self.warnings;
+        self.sentinel.poll(now, |warning| {
+            if warnings.len() < WARNINGS {
+                warnings.push(warning.to_string());
+            }
+        });
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn look(&mut self, _now: u64) {
+        let _ = self.arenas.len();
+        CONTRACT.request_poll();
+    }
+
+    fn warnings(self) -> Vec<String> {
+        self.warnings
+    }
+}
+
+/// Locks all memory except the arenas', so that code does not fault when it first runs. Returns what could not be locked.
+#[cfg(target_os = "linux")]
+fn lock_memory(arenas: &[&dyn Arena]) -> Option<String> {
+    let locked = tripoint::contract::linux::lock_memory(arenas);
+    (!locked.is_whole()).then(|| locked.to_string())
+}
+
+/// Locks nothing: this system has no way that we know.
+#[cfg(not(target_os = "linux"))]
+const fn lock_memory(_arenas: &[&dyn Arena]) -> Option<String> {
+    None
+}
+
+/// The day that is played while the contract's driver decides.
+const REHEARSAL: DayOptions = DayOptions { seed: 1, messages: 3_000, live: 300, symbols: 10 };
+
+const fn rehearsal_plan(plan: Plan) -> Plan {
+    let _ = plan;
+    Plan::of_live(4_000)
+}
+
+/// The hot thread's work, wherever orders live.
+struct Keep<'a> {
+    options: &'a RunOptions,
+    arena: &'a ArenaVm,
+    taker: Taker,
+    shared: &'a Shared,
+}
+
+/// The books, and what was counted on the way.
+struct Keeper<P: Places> {
+    books: Books<P>,
+    by_type: [u64; 256],
+    /// For each locate code, its messages and the name of its stock.
+    stocks: Vec<(u64, [u8; 8])>,
+}
+
+impl<P: Places> Keeper<P> {
+    fn new(books: Books<P>) -> Self {
+        Self { books, by_type: [0; 256], stocks: vec![(0, *b"        "); 1 << 16] }
+    }
+
+    /// Reads a message and does what it says.
+    #[inline]
+    fn keep(&mut self, bytes: &[u8]) -> Result<(), Cause> {
+        let message = parse(bytes).map_err(Cause::Malformed)?;
+        self.books.apply(&message).map_err(Cause::Refused)?;
+        if let &[kind, high, low, ..] = bytes {
+            self.by_type[usize::from(kind)] += 1;
+            let stock = &mut self.stocks[usize::from(u16::from_be_bytes([high, low]))];
+            stock.0 += 1;
+            if let Message::Directory(directory) = message {
+                stock.1 = directory.stock;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stocks with the most messages.
+    fn tops(&self) -> Vec<Top> {
+        let mut busiest: Vec<_> =
+            (0..=u16::MAX).filter(|&at| at > 0 && self.stocks[usize::from(at)].0 > 0).collect();
+        busiest.sort_by_key(|&at| core::cmp::Reverse(self.stocks[usize::from(at)].0));
+        let top = |locate: u16| {
+            let (messages, stock) = self.stocks[usize::from(locate)];
+            let best = |side| self.books.best(locate, side);
+            Top { locate, stock, messages, buy: best(Side::Buy), sell: best(Side::Sell) }
+        };
+        busiest.into_iter().take(BUSIEST).map(top).collect()
+    }
+
+    /// Books whose best prices cross.
+    fn crossed(&self) -> usize {
+        let best = |locate, side| self.books.best(locate, side).map(|depth| depth.price);
+        let pairs = self.books.locates().map(|locate| (best(locate, Side::Buy), best(locate, Side::Sell)));
+        pairs.filter(|(buy, sell)| buy.zip(*sell).is_some_and(|(buy, sell)| buy >= sell)).count()
+    }
+}
+
+impl Visitor for Keep<'_> {
+    type Out = Result<Outcome, String>;
+
+    fn visit<P: Places>(self, [books, rehearsed]: [Books<P>; 2]) -> Self::Out {
+        let Self { options, arena, mut taker, shared } = self;
+        touch_stack();
+        let mut keeper = Keeper::new(books);
+        let mut rehearsal = Rehearsal::new(rehearsed);
+        let mut injector = Injector::new(options.inject, arena)?;
+        let mut deframer = Deframer::new(Form::File);
+        let mut latencies = Histogram::new();
+        let mut busy = Duration::ZERO;
+        let mut start = None;
+        let mut stopped = None;
+        let mut number = 0;
+        let guard = CONTRACT.register(hot_thread(options.home)).map_err(|error| error.to_string())?;
+        'input: while let Some(block) = taker.take() {
+            if let Some((form, true)) = block.form {
+                deframer.begin(form);
+            }
+            let mut clock = Instant::now();
+            for frame in deframer.frames(&block.bytes, block.offset) {
+                if number == options.warmup && start.is_none() {
+                    start = Some(warm_up(shared, arena, &mut rehearsal, &guard));
+                    clock = Instant::now();
+                }
+                let kept = match frame {
+                    Ok(framed) => keeper.keep(framed.bytes).map_err(|cause| (framed, cause)),
+                    Err((framed, fault)) => Err((framed, Cause::Frame(fault))),
+                };
+                if let Err((framed, cause)) = kept {
+                    stopped = Some(Stopped { number: framed.number, offset: framed.offset, cause });
+                    break 'input;
+                }
+                number += 1;
+                if start.is_some() {
+                    let end = Instant::now();
+                    let time = end - clock;
+                    clock = end;
+                    busy += time;
+                    latencies.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+                    if latencies.len() == INJECTION_MESSAGE && injector.is_armed() {
+                        injector.commit();
+                    }
+                }
+                guard.check();
+            }
+            taker.give_back(block);
+        }
+        // First, before making the report costs anything.
+        let end = Readings::take(arena);
+        guard.poll();
+        guard.check();
+        let steady = start.map(|start| end.since(&start)).unwrap_or_default();
+        if start.is_none() && stopped.is_none() {
+            // So that a short input says whether it could be armed.
+            warm_up(shared, arena, &mut rehearsal, &guard);
+        }
+        drop(guard);
+        drop(taker);
+        let mut failures: Vec<_> = stopped.iter().map(ToString::to_string).collect();
+        if injector.is_armed() {
+            failures.push("nothing was injected: the steady part has fewer than 1000 messages".to_owned());
+        }
+        if let Err(broken) = keeper.books.check() {
+            failures.push(format!("the books are broken: {broken}"));
+        }
+        let by_type = (0..=u8::MAX).map(|kind| (kind, keeper.by_type[usize::from(kind)]));
+        let books = &keeper.books;
+        Ok(Outcome {
+            by_type: by_type.filter(|(_, count)| *count > 0).collect(),
+            messages: number,
+            warmup: number - latencies.len(),
+            steady_messages: latencies.len(),
+            steady,
+            latency: latencies.percentiles(),
+            busy,
+            orders: books.len(),
+            levels: books.levels_live(),
+            most: books.most(),
+            tops: keeper.tops(),
+            crossed: keeper.crossed(),
+            checksum: books.checksum(),
+            arena_bytes: arena.sizes().committed,
+            table_bytes: books.table_bytes(),
+            resident: resident(),
+            failures,
+            ..Outcome::default()
+        })
+    }
+}
+
+/// What the hot thread is held to. A general allocator is called for each order: that is counted, and is no violation.
+const fn hot_thread(home: Home) -> HotThread<'static> {
+    let general = ViolationSet::ALLOC.union(ViolationSet::REALLOC).union(ViolationSet::DEALLOC);
+    let classes = match home {
+        Home::Pools | Home::Point | Home::Owned | Home::Hand => ViolationSet::STEADY,
+        _ => ViolationSet::STEADY.difference(general),
+    };
+    HotThread { classes, ..HotThread::new("books") }
+}
+
+/// A day that is played again and again, in books of its own.
+struct Rehearsal<P: Places> {
+    file: Vec<u8>,
+    keeper: Keeper<P>,
+    latencies: Histogram,
+}
+
+impl<P: Places> Rehearsal<P> {
+    fn new(books: Books<P>) -> Self {
+        let mut file = Vec::new();
+        Day::new(REHEARSAL).fill(&mut file, usize::MAX);
+        Self { file, keeper: Keeper::new(books), latencies: Histogram::new() }
+    }
+
+    /// Plays it once, by the same code as the input.
+    fn play(&mut self, guard: &Guard<NoReason>) {
+        let mut clock = Instant::now();
+        for framed in Deframer::new(Form::File).frames(&self.file, 0).flatten() {
+            // What cannot be, too: the code that refuses has run before.
+            let _ = self.keeper.keep(framed.bytes);
+            let end = Instant::now();
+            self.latencies.record(u64::try_from((end - clock).as_nanos()).unwrap_or(u64::MAX));
+            clock = end;
+            guard.check();
+        }
+        self.keeper.books.clear();
+    }
+}
+
+/// Plays the rehearsal until the process is in its steady state, or the coordinator gives up.
+fn warm_up<P: Places>(
+    shared: &Shared,
+    arena: &ArenaVm,
+    rehearsal: &mut Rehearsal<P>,
+    guard: &Guard<NoReason>,
+) -> Readings {
+    shared.is_warm.store(true, Ordering::Release);
+    while CONTRACT.phase() < Phase::SteadyState && !shared.is_given_up.load(Ordering::Acquire) {
+        rehearsal.play(guard);
+        let _ = core::hint::black_box(Readings::take(arena));
+        ROUTES[0].pass();
+    }
+    arena.freeze();
+    guard.check();
+    Readings::take(arena)
+}
+
+#[inline(never)]
+fn touch_stack() {
+    core::hint::black_box(&mut [0_u8; STACK_TOUCHED]).fill(1);
+}

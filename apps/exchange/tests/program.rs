@@ -1,0 +1,125 @@
+//! The program from outside.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn exchange(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_exchange")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const SMALL: [&str; 6] = ["--messages", "60000", "--live", "2000", "--symbols", "50"];
+
+fn run_small(more: &[&str]) -> Output {
+    exchange(&[&["run", "--warmup", "20000"], &SMALL[..], more].concat())
+}
+
+/// What the line of a summary that begins with this says.
+fn value(summary: &str, name: &str) -> String {
+    let line = summary.lines().find(|line| line.trim_start().starts_with(name));
+    line.unwrap_or_else(|| panic!("{name} is not in {summary}")).trim_start()[name.len()..].trim().to_owned()
+}
+
+/// (design/exchange.md `.req.zero`, `.req.pools`)
+#[test]
+fn a_day_over_pools_costs_nothing_in_its_steady_part() {
+    let ran = run_small(&[]);
+    let summary = text(&ran.stdout);
+    assert!(ran.status.success(), "{summary}{}", text(&ran.stderr));
+    assert_eq!(value(&summary, "contract"), "armed, 0 alarms");
+    assert_eq!(value(&summary, "arena growth"), "0 bytes");
+    assert_eq!(value(&summary, "global allocator"), "0 calls");
+    assert_eq!(value(&summary, "kernel, for memory"), "0 calls");
+    assert_eq!(value(&summary, "page faults"), "0 minor, 0 major");
+}
+
+/// (design/exchange.md `.req.homes`)
+#[test]
+fn books_do_not_depend_on_where_orders_live() {
+    let sums: Vec<_> = ["pools", "point", "owned", "hand", "system"]
+        .iter()
+        .map(|home| {
+            let ran = run_small(&["--orders", home]);
+            // A general allocator may ask the kernel for memory, which is a violation.
+            assert!(*home == "system" || ran.status.success(), "{home}: {}", text(&ran.stderr));
+            value(&text(&ran.stdout), "sum of all books")
+        })
+        .collect();
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+}
+
+/// (design/exchange.md `.inject`)
+#[test]
+fn injected_violations_are_found() {
+    for (injection, class) in [
+        ("alloc", "alarm: alloc"),
+        ("growth", "growth"),
+        ("fault", "minor_fault"),
+        ("mmap", "memory_call mmap"),
+    ] {
+        let ran = run_small(&["--inject", injection]);
+        assert_eq!(ran.status.code(), Some(1), "{injection}");
+        assert!(text(&ran.stdout).contains(class), "{injection}: {}", text(&ran.stdout));
+        assert!(text(&ran.stderr).contains("the contract was violated"));
+    }
+}
+
+fn run_input(bytes: &[u8], more: &[&str]) -> Output {
+    let room: &[&str] = if more.contains(&"--room") { &[] } else { &["--room", "10000"] };
+    let arguments = [&["run", "--input", "-", "--warmup", "20000"], room, more].concat();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_exchange"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses its input need not read all of it.
+    let _ = child.stdin.take().unwrap().write_all(bytes);
+    child.wait_with_output().unwrap()
+}
+
+/// (design/exchange.md `.req.forms`)
+#[test]
+fn a_file_a_packet_capture_and_the_generator_agree() {
+    let file = exchange(&[&["day"], &SMALL[..]].concat()).stdout;
+    let packets = exchange(&[&["day", "--form", "packets"], &SMALL[..]].concat()).stdout;
+    let sums = [run_small(&[]), run_input(&file, &[]), run_input(&packets, &[])].map(|ran| {
+        assert!(ran.status.success(), "{}", text(&ran.stderr));
+        value(&text(&ran.stdout), "sum of all books")
+    });
+    assert!(sums[0] == sums[1] && sums[1] == sums[2], "{sums:?}");
+}
+
+/// (design/exchange.md `.req.damage`)
+#[test]
+fn what_ends_a_run_is_named_and_what_came_before_is_reported() {
+    let file = exchange(&[&["day"], &SMALL[..]].concat()).stdout;
+    let mut damaged = file.clone();
+    let half = file.len() / 2;
+    damaged.truncate(half);
+    let ran = run_input(&damaged, &[]);
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(text(&ran.stderr).contains(" at byte ") && text(&ran.stderr).contains("the input ends"));
+    assert!(text(&ran.stdout).contains("live orders"));
+    let few = run_input(&file, &["--room", "500"]);
+    assert!(text(&few.stderr).contains("orders-full: 500 orders are live"), "{}", text(&few.stderr));
+    let zstd = run_input(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0], &[]);
+    assert!(text(&zstd.stderr).contains("zstdcat"));
+    assert!(text(&run_input(b"", &[]).stderr).contains("empty"));
+}
+
+#[test]
+fn the_report_is_json_too() {
+    let path = std::env::temp_dir().join(format!("exchange-{}.json", std::process::id()));
+    let ran = run_small(&["--json", path.to_str().unwrap()]);
+    assert!(ran.status.success());
+    let json = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(json.starts_with("{\"messages\":60") && json.contains("\"allocator_calls\":0,"), "{json}");
+    let depth = |open, close| json.matches(open).count() == json.matches(close).count();
+    assert!(depth('{', '}') && depth('[', ']') && json.matches('"').count().is_multiple_of(2));
+}
