@@ -15,6 +15,9 @@ pub mod bare_metal {}
 #[doc = include_str!("../design/order-book.md")]
 pub mod order_book {}
 
+#[doc = include_str!("../design/exchange.md")]
+pub mod exchange {}
+
 #[doc = include_str!("../design/packet-path.md")]
 pub mod packet_path {}
 
