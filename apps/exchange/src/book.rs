@@ -55,6 +55,30 @@ pub struct Order<N> {
     pub side: Side,
 }
 
+impl<N> Order<N> {
+    /// An order that stands where no order has been yet.
+    pub const fn filler(level: N) -> Self {
+        Self {
+            id: 0,
+            entered: 0,
+            earlier: None,
+            later: None,
+            level,
+            shares: 0,
+            attribution: [0; 4],
+            locate: 0,
+            side: Side::Buy,
+        }
+    }
+}
+
+impl<N> Level<N> {
+    /// A level that stands where no level has been yet.
+    pub const fn filler() -> Self {
+        Self { first: None, last: None, shares: 0, rank: 0, orders: 0 }
+    }
+}
+
 /// A price that has orders.
 #[derive(Clone, Copy, Debug)]
 pub struct Level<N> {
@@ -520,6 +544,11 @@ impl<P: Places> Books<P> {
     /// The bytes of tables, apart from orders and levels.
     pub fn table_bytes(&self) -> usize {
         self.ids.bytes() + self.shelves.bytes() + size_of_val(&*self.sides)
+    }
+
+    /// The homes of orders and levels.
+    pub(crate) const fn homes_mut(&mut self) -> (&mut P::Orders, &mut P::Levels) {
+        (&mut self.orders, &mut self.levels)
     }
 
     /// The locate codes of all orders so far.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use exchange::book::Plan;
+use exchange::compare::{CompareOptions, Entrant, Phase, all};
 use exchange::day::DayOptions;
 use exchange::frames::Form;
 use exchange::inject::Injection;
@@ -15,8 +16,8 @@ const LIVE_MAX: u64 = 50_000_000;
 
 /// Keeps the books of an exchange, order by order, with every order in a pool.
 ///
-/// Without a command: a generated day of four million messages under the steady-state contract, and then the same
-/// books with their orders in other places.
+/// Without a command: a generated day of four million messages under the steady-state contract, and then a brief
+/// comparison with other homes of orders.
 ///
 /// Exit status: 0 if all went well, 1 if something failed, 2 for an option that cannot be.
 #[derive(Debug, Parser)]
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Day(DayCommand),
     /// Keeps all books of a day under the steady-state contract, and reports.
     Run(RunCommand),
+    /// Replays one day with orders in one home after the other, and compares times.
+    Compare(CompareCommand),
     /// Compares the books with naive ones, on small days, whole and damaged.
     Check(CheckCommand),
 }
@@ -143,6 +146,54 @@ impl RunCommand {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct CompareCommand {
+    /// Orders that are live at once: 1e5, 1e6 and 5e6 are written so, too.
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = live)]
+    pub(crate) live: usize,
+
+    /// What the day is drawn from.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Stocks of the day.
+    #[arg(long, value_name = "N", default_value_t = 8_000, value_parser = clap::value_parser!(u16).range(1..=60_000))]
+    pub(crate) symbols: u16,
+
+    /// The homes that take part; by default all.
+    #[arg(long, value_enum, value_name = "HOME", value_delimiter = ',')]
+    pub(crate) homes: Vec<Entrant>,
+
+    /// Messages that a home has before it is the turn of the next.
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = RangedU64ValueParser::<usize>::new().range(1_000..=10_000_000))]
+    pub(crate) chunk: usize,
+
+    /// Chunks of each steady phase; in every second one the clock is read for each message.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(2..=10_000))]
+    pub(crate) chunks: usize,
+
+    /// Only the opening and the first steady phase.
+    #[arg(long)]
+    pub(crate) brief: bool,
+
+    /// Where to write the comparison as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl CompareCommand {
+    pub(crate) fn options(&self) -> CompareOptions {
+        let phases = if self.brief { &Phase::BRIEF[..] } else { &Phase::ALL };
+        CompareOptions {
+            day: DayOptions { seed: self.seed, messages: 0, live: self.live, symbols: self.symbols },
+            phases: phases.to_vec(),
+            entrants: if self.homes.is_empty() { all().to_vec() } else { self.homes.clone() },
+            chunk: self.chunk,
+            chunks: self.chunks,
+        }
+    }
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct CheckCommand {
     /// Small days to compare.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
@@ -155,7 +206,11 @@ pub(crate) struct CheckCommand {
 
 /// Parses a number of orders that memory can be had for.
 fn live(text: &str) -> Result<usize, String> {
-    let count: u64 = text.parse().map_err(|error| format!("{error}"))?;
+    let digits = text.split_once('e').and_then(|(digits, zeros)| {
+        let zeros: usize = zeros.parse().ok().filter(|zeros| *zeros < 9)?;
+        Some(digits.to_owned() + &"0".repeat(zeros))
+    });
+    let count: u64 = digits.as_deref().unwrap_or(text).parse().map_err(|error| format!("{error}"))?;
     if count == 0 || count > LIVE_MAX {
         return Err(format!("from 1 to {LIVE_MAX}"));
     }

@@ -165,6 +165,16 @@ impl Day {
         }
     }
 
+    /// Writes the next messages, that many of them unless the day has its size before.
+    pub fn fill_settling(&mut self, block: &mut Vec<u8>, count: usize) {
+        for _ in 0..count {
+            if self.is_settled() {
+                return;
+            }
+            self.step(block);
+        }
+    }
+
     fn step(&mut self, block: &mut Vec<u8>) {
         let symbols = u32::from(self.options.symbols);
         match self.phase {

@@ -5,14 +5,22 @@
 //! | `random` | numbers drawn from a seed |
 //! | `itch` | messages of ITCH 5.0, read where they stand |
 //! | `frames` | messages in files and in packets |
+//! | `day` | days that are generated |
+//! | `input` | where messages come from |
+//! | `handoff` | blocks between threads |
 //! | `ids` | from the number of an order to its name |
 //! | `shelves` | the sorted lists of levels |
 //! | `places` | where orders and levels live |
-//! | `homes` | books in the home that is asked for |
 //! | `book` | the books themselves |
-//! | `day` | days that are generated |
+//! | `homes` | books in the home that is asked for |
 //! | `naive` | the same books again, from the specification alone |
 //! | `check` | both compared |
+//! | `histogram` | how long messages took |
+//! | `steady` | what the hot thread asked for |
+//! | `inject` | deliberate violations |
+//! | `run` | a day under the steady-state contract |
+//! | `report` | what is said of it |
+//! | `compare` | the same day in one home after the other |
 #![allow(
     missing_docs,
     missing_debug_implementations,
@@ -22,6 +30,7 @@
 
 pub mod book;
 pub mod check;
+pub mod compare;
 pub mod day;
 pub mod frames;
 pub mod handoff;

@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use exchange::check::check;
+use exchange::compare::{CompareOptions, Entrant, compare};
 use exchange::day::Day;
 use exchange::frames::{pack, pack_end};
 use exchange::places::Home;
@@ -26,7 +27,8 @@ fn main() -> ExitCode {
     let done = match Options::parse().command {
         Some(Command::Day(command)) => write_day(&command),
         Some(Command::Run(command)) => keep_books(&command),
-        Some(Command::Check(command)) => compare(&command),
+        Some(Command::Compare(command)) => compare_homes(&command.options(), command.json.as_deref()),
+        Some(Command::Check(command)) => compare_with_naive(&command),
         None => first_run(),
     };
     match done {
@@ -111,9 +113,7 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
         "input", "orders live in", options.home
     )));
     if let Some(path) = &command.json {
-        failures.extend(
-            std::fs::write(path, outcome.json()).err().map(|error| format!("{}: {error}", path.display())),
-        );
+        failures.extend(write_json(path, &outcome.json()));
     }
     if failures.is_empty() { Ok(()) } else { Err(failures) }
 }
@@ -128,7 +128,7 @@ fn print(text: &str) -> Option<String> {
     }
 }
 
-fn compare(command: &CheckCommand) -> Result<(), Failures> {
+fn compare_with_naive(command: &CheckCommand) -> Result<(), Failures> {
     let checked = check(command.days, command.seed, Home::value_variants()).map_err(|why| vec![why])?;
     let text = format!(
         "{} days, {} messages: all books the same at {} moments; of {} damaged copies {} were refused alike\n",
@@ -137,7 +137,29 @@ fn compare(command: &CheckCommand) -> Result<(), Failures> {
     print(&text).map_or(Ok(()), |failure| Err(vec![failure]))
 }
 
+fn compare_homes(options: &CompareOptions, json: Option<&Path>) -> Result<(), Failures> {
+    let comparison = compare(options).map_err(|why| vec![why])?;
+    let mut failures: Failures = print(&comparison.to_string()).into_iter().collect();
+    if let Some(path) = json {
+        failures.extend(write_json(path, &comparison.json()));
+    }
+    if failures.is_empty() { Ok(()) } else { Err(failures) }
+}
+
+/// Returns what failed.
+fn write_json(path: &Path, json: &str) -> Option<String> {
+    std::fs::write(path, json).err().map(|error| format!("{}: {error}", path.display()))
+}
+
+/// The homes of the brief comparison.
+const BRIEF: [Entrant; 4] = [Entrant::Hand, Entrant::Known, Entrant::PoolsPrefault, Entrant::System];
+
+/// A run, and a comparison with few chunks.
 fn first_run() -> Result<(), Failures> {
-    let Some(Command::Run(command)) = Options::parse_from(["exchange", "run"]).command else { return Ok(()) };
-    keep_books(&command)
+    let run = Options::parse_from(["exchange", "run"]).command;
+    let compare = Options::parse_from(["exchange", "compare", "--brief", "--chunks", "6"]).command;
+    let (Some(Command::Run(run)), Some(Command::Compare(compare))) = (run, compare) else { return Ok(()) };
+    keep_books(&run)?;
+    print("\nthe same kind of day with orders in other homes (`exchange compare` has all of it):\n");
+    compare_homes(&CompareOptions { entrants: BRIEF.to_vec(), ..compare.options() }, None)
 }

@@ -2,7 +2,7 @@
 
 use super::hand::{Hand, Index};
 use super::{NoMemory, Place, Places};
-use crate::book::{Level, Order};
+use crate::book::{Books, Level, Order};
 use crate::places::hand::Slots;
 
 /// An array, and the places that the next objects get.
@@ -111,4 +111,21 @@ impl Places for Planning {
     type Orders = Planner<Order<Index>>;
     type Levels = Planner<Level<Index>>;
     const END_TOGETHER: bool = Hand::END_TOGETHER;
+}
+
+impl Books<Planned> {
+    /// Says which places the next orders and levels get.
+    pub fn follow(&mut self, orders: &[Index], levels: &[Index]) {
+        let (home, levels_home) = self.homes_mut();
+        home.follow(orders);
+        levels_home.follow(levels);
+    }
+}
+
+impl Books<Planning> {
+    /// Which places orders and levels got since this was asked last.
+    pub fn take_plan(&mut self) -> [Vec<Index>; 2] {
+        let (orders, levels) = self.homes_mut();
+        [core::mem::take(&mut orders.plan), core::mem::take(&mut levels.plan)]
+    }
 }

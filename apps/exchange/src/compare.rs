@@ -1,0 +1,713 @@
+//! The same day in one process, with orders in one home after the other: chunk by chunk, in an order that is drawn
+//! (design/exchange.md `.compare`).
+//!
+//! | phase | what happens |
+//! |---|---|
+//! | `open` | the books fill up to `--live` orders; no memory has been touched that a home did not touch itself |
+//! | `steady` | as many orders come as go |
+//! | `down` | nine of ten orders are deleted, in an order that is drawn |
+//! | `burst` | ten times as many orders come in a row |
+//! | `back` | and are deleted again, in an order that is drawn |
+//! | `night` | the rest is deleted; nothing is timed that a home does then |
+//! | `morning` | the books fill up as at `open` |
+//! | `second` | steady again, on memory that has aged |
+
+use core::fmt;
+use core::time::Duration;
+use std::time::Instant;
+
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, Prefault};
+
+use crate::book::{Books, Level, Order, Plan};
+use crate::day::{Day, DayOptions};
+use crate::frames::{Deframer, Form};
+use crate::histogram::{Histogram, Percentiles};
+use crate::homes::pools_for;
+use crate::itch::parse;
+use crate::places::Places;
+use crate::places::hand::{Hand, Index, Slots};
+use crate::places::heap::{Heap, Heaps};
+use crate::places::known::{Known, Planned, Planner, Planning};
+use crate::places::point::{Pointed, Points};
+use crate::places::stored::{OwnedPools, Pointer, Pools, Stored, options_for, unit_of};
+use crate::random::Random;
+use crate::report::{Commas, Json, Mebibytes};
+use crate::steady::{faults_of_this_thread, resident};
+
+/// A home that takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Entrant {
+    /// An array with a list of free places, written by hand; its memory is untouched at first.
+    Hand,
+    /// The same, touched beforehand.
+    HandTouched,
+    /// Places that are known beforehand: no allocator at all.
+    Known,
+    /// An Mfs through an MfsCache.
+    Pools,
+    /// The same, in an arena that is prefaulted.
+    PoolsPrefault,
+    /// The same, on huge pages too.
+    PoolsHuge,
+    /// The same as the first, trimmed each night.
+    PoolsTrimmed,
+    /// An Mfs through an allocation point.
+    Point,
+    /// An Mfs without a lock, directly.
+    Owned,
+    /// The allocator of the system.
+    System,
+    /// The crate slab.
+    #[cfg(feature = "slab")]
+    Slab,
+    /// The allocator mimalloc.
+    #[cfg(feature = "mimalloc")]
+    Mimalloc,
+    /// The allocator jemalloc.
+    #[cfg(feature = "jemalloc")]
+    Jemalloc,
+    /// The allocator snmalloc.
+    #[cfg(feature = "snmalloc")]
+    Snmalloc,
+}
+
+/// All entrants.
+pub fn all() -> &'static [Entrant] {
+    use clap::ValueEnum;
+    Entrant::value_variants()
+}
+
+impl fmt::Display for Entrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use clap::ValueEnum;
+        self.to_possible_value().map_or(Ok(()), |value| f.pad(value.get_name()))
+    }
+}
+
+/// A part of the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Open,
+    Steady,
+    Down,
+    Burst,
+    Back,
+    Night,
+    Morning,
+    Second,
+}
+
+impl Phase {
+    /// All of them, in their order.
+    pub const ALL: [Self; 8] = [
+        Self::Open,
+        Self::Steady,
+        Self::Down,
+        Self::Burst,
+        Self::Back,
+        Self::Night,
+        Self::Morning,
+        Self::Second,
+    ];
+
+    /// Those of a brief comparison.
+    pub const BRIEF: [Self; 2] = [Self::Open, Self::Steady];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Steady => "steady",
+            Self::Down => "down",
+            Self::Burst => "burst",
+            Self::Back => "back",
+            Self::Night => "night",
+            Self::Morning => "morning",
+            Self::Second => "second",
+        }
+    }
+
+    /// How many orders should live all day, of that many at most.
+    const fn target(self, live: usize) -> usize {
+        match self {
+            Self::Open | Self::Steady | Self::Burst | Self::Morning | Self::Second => live,
+            Self::Down | Self::Back => live / 10,
+            Self::Night => 0,
+        }
+    }
+
+    /// Whether it lasts a number of chunks, and not until the books have their size.
+    const fn is_steady(self) -> bool {
+        matches!(self, Self::Steady | Self::Second)
+    }
+}
+
+/// What a comparison is asked for.
+#[derive(Clone, Debug)]
+pub struct CompareOptions {
+    pub day: DayOptions,
+    pub phases: Vec<Phase>,
+    pub entrants: Vec<Entrant>,
+    /// Messages that an entrant has before it is the turn of the next.
+    pub chunk: usize,
+    /// Chunks of a steady phase.
+    pub chunks: usize,
+}
+
+/// What an entrant did in a phase.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub entrant: Entrant,
+    /// Time of a message, in ns, over the chunks in which no clock was read for each.
+    pub nanoseconds: f64,
+    /// The median over these chunks of the time of this entrant to that of the list by hand.
+    pub ratio: f64,
+    /// Of the chunks in which the clock was read for each message.
+    pub latency: Percentiles,
+    pub faults: u64,
+    /// What the process has got more of while it was this entrant's turn, since the beginning.
+    pub bytes: u64,
+}
+
+/// A phase of all entrants.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub phase: Phase,
+    pub messages: u64,
+    pub orders: usize,
+    pub levels: usize,
+    pub rows: Vec<Row>,
+}
+
+/// A comparison.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    pub tables: Vec<Table>,
+    pub live: usize,
+    pub processor: Option<usize>,
+}
+
+/// Books in a home.
+trait Contender {
+    /// Applies a chunk of messages; with a histogram, each of them is timed.
+    fn replay(&mut self, chunk: &[u8], histogram: Option<&mut Histogram>) -> Result<Duration, String>;
+
+    /// The sum of all books.
+    fn checksum(&self) -> u64;
+
+    /// What its home does while no message comes.
+    fn be_quiet(&mut self);
+
+    /// Which places the next objects get, if it is told.
+    fn follow(&mut self, plan: &[Vec<Index>; 2]);
+}
+
+struct In<'a, P: Places> {
+    books: Books<P>,
+    be_quiet: Box<dyn FnMut() + 'a>,
+    follow: fn(&mut Books<P>, &[Vec<Index>; 2]),
+}
+
+impl<P: Places> Contender for In<'_, P> {
+    #[inline(never)]
+    fn replay(&mut self, chunk: &[u8], histogram: Option<&mut Histogram>) -> Result<Duration, String> {
+        replay(&mut self.books, chunk, histogram)
+    }
+
+    fn checksum(&self) -> u64 {
+        self.books.checksum()
+    }
+
+    fn be_quiet(&mut self) {
+        (self.be_quiet)();
+    }
+
+    fn follow(&mut self, plan: &[Vec<Index>; 2]) {
+        (self.follow)(&mut self.books, plan);
+    }
+}
+
+fn replay<P: Places>(
+    books: &mut Books<P>,
+    chunk: &[u8],
+    histogram: Option<&mut Histogram>,
+) -> Result<Duration, String> {
+    let start = Instant::now();
+    let mut deframer = Deframer::new(Form::File);
+    let apply = |books: &mut Books<P>, bytes| {
+        let message = parse(bytes).map_err(|malformed| malformed.to_string())?;
+        books.apply(&message).map_err(|refused| refused.to_string())
+    };
+    match histogram {
+        None => {
+            for framed in deframer.frames(chunk, 0).flatten() {
+                apply(books, framed.bytes)?;
+            }
+        }
+        Some(histogram) => {
+            let mut clock = start;
+            for framed in deframer.frames(chunk, 0).flatten() {
+                apply(books, framed.bytes)?;
+                let end = Instant::now();
+                histogram.record(u64::try_from((end - clock).as_nanos()).unwrap_or(u64::MAX));
+                clock = end;
+            }
+        }
+    }
+    Ok(start.elapsed())
+}
+
+/// What is known of an entrant meanwhile.
+struct Account {
+    entrant: Entrant,
+    /// Bytes that the process got in its turns.
+    bytes: i64,
+    histogram: Histogram,
+    /// Time of a message in each chunk without a clock.
+    chunks: Vec<f64>,
+    timed: Vec<f64>,
+    faults: u64,
+}
+
+type Entry<'a> = (Account, Box<dyn Contender + 'a>);
+
+/// Replays the day in all homes.
+///
+/// # Errors
+/// If there is too little memory, or books differ.
+pub fn compare(options: &CompareOptions) -> Result<Comparison, String> {
+    let processor = pin();
+    let mut order = options.entrants.clone();
+    order.sort_unstable();
+    order.dedup();
+    // Who comes first in a process may be slower.
+    Random::new(options.day.seed ^ 7).shuffle(&mut order);
+    with_entrants(&order, options, Vec::new()).map(|tables| Comparison {
+        tables,
+        live: options.day.live,
+        processor,
+    })
+}
+
+/// Memory for all that may be live: those that live all day, and those that come and go.
+fn plan_of(options: &CompareOptions) -> Plan {
+    let orders = options.day.live + options.day.live / 4 + 100_000;
+    Plan { orders, levels: orders / 2 }
+}
+
+fn text(error: impl fmt::Display) -> String {
+    error.to_string()
+}
+
+fn enter<'a, P: Places + 'a>(books: Books<P>) -> Box<dyn Contender + 'a>
+where
+    P::Orders: 'a,
+    P::Levels: 'a,
+    P::Name: 'a,
+{
+    Box::new(In { books, be_quiet: Box::new(|| ()), follow: |_, _| () })
+}
+
+/// Makes the home of the next entrant, which lives as long as the comparison, and goes on with the others.
+fn with_entrants<'a>(
+    rest: &[Entrant],
+    options: &CompareOptions,
+    mut entries: Vec<Entry<'a>>,
+) -> Result<Vec<Table>, String> {
+    let Some((&entrant, rest)) = rest.split_first() else { return play(options, entries) };
+    let plan = plan_of(options);
+    let before = resident_bytes();
+    let mut go_on = |contender: Box<dyn Contender + 'a>| {
+        let account = Account {
+            entrant,
+            bytes: resident_bytes() - before,
+            histogram: Histogram::new(),
+            chunks: Vec::new(),
+            timed: Vec::new(),
+            faults: 0,
+        };
+        entries.push((account, contender));
+        with_entrants(rest, options, core::mem::take(&mut entries))
+    };
+    let slots = |is_touched| {
+        let levels = Slots::new(plan.level_room(), is_touched);
+        Books::<Hand>::new(Slots::new(plan.orders, is_touched), levels, plan)
+    };
+    match entrant {
+        Entrant::Hand => go_on(enter(slots(false))),
+        Entrant::HandTouched => go_on(enter(slots(true))),
+        Entrant::Known => {
+            let orders = Known::new(plan.orders, Order::filler(Index::MIN));
+            let books = Books::<Planned>::new(orders, Known::new(plan.level_room(), Level::filler()), plan);
+            let follow =
+                |books: &mut Books<Planned>, plan: &[Vec<Index>; 2]| books.follow(&plan[0], &plan[1]);
+            go_on(Box::new(In { books, be_quiet: Box::new(|| ()), follow }))
+        }
+        Entrant::System => go_on(enter(on_heap(plan, std::alloc::System))),
+        #[cfg(feature = "slab")]
+        Entrant::Slab => {
+            use crate::places::keyed::{Keyed, Slabs};
+            go_on(enter(Books::<Slabs>::new(Keyed::new(plan.orders), Keyed::new(plan.level_room()), plan)))
+        }
+        #[cfg(feature = "mimalloc")]
+        Entrant::Mimalloc => go_on(enter(on_heap(plan, mimalloc::MiMalloc))),
+        #[cfg(feature = "jemalloc")]
+        Entrant::Jemalloc => go_on(enter(on_heap(plan, tikv_jemallocator::Jemalloc))),
+        #[cfg(feature = "snmalloc")]
+        Entrant::Snmalloc => go_on(enter(on_heap(plan, snmalloc_rs::SnMalloc))),
+        Entrant::Pools
+        | Entrant::PoolsPrefault
+        | Entrant::PoolsHuge
+        | Entrant::PoolsTrimmed
+        | Entrant::Point
+        | Entrant::Owned => {
+            let arena = ArenaVm::create(arena_options(entrant, plan)).map_err(text)?;
+            in_pools(entrant, rest, options, entries, before, &arena)
+        }
+    }
+}
+
+/// As [`with_entrants`], for the homes that are pools of this arena.
+fn in_pools<'a>(
+    entrant: Entrant,
+    rest: &[Entrant],
+    options: &CompareOptions,
+    entries: Vec<Entry<'a>>,
+    before: i64,
+    arena: &'a ArenaVm,
+) -> Result<Vec<Table>, String> {
+    let plan = plan_of(options);
+    let account = |bytes| Account {
+        entrant,
+        bytes,
+        histogram: Histogram::new(),
+        chunks: Vec::new(),
+        timed: Vec::new(),
+        faults: 0,
+    };
+    if entrant == Entrant::Owned {
+        let orders = Mfs::create_owned(
+            arena,
+            unit_of::<Order<Pointer>>().map_err(text)?,
+            options_for::<Order<Pointer>>(plan.orders),
+        );
+        let levels = Mfs::create_owned(
+            arena,
+            unit_of::<Level<Pointer>>().map_err(text)?,
+            options_for::<Level<Pointer>>(plan.level_room()),
+        );
+        let (orders, levels) = (orders.map_err(text)?, levels.map_err(text)?);
+        let books = Books::<OwnedPools<'_>>::new(Stored::new(&orders), Stored::new(&levels), plan);
+        // They live as long as what they borrow.
+        let mut entries: Vec<Entry<'_>> = entries;
+        entries.push((account(resident_bytes() - before), enter(books)));
+        return with_entrants(rest, options, entries);
+    }
+    let [orders, levels] = pools_for(arena, plan)?;
+    if entrant == Entrant::Point {
+        let point = |pool| AllocationPoint::create(pool).map_err(text);
+        let books =
+            Books::<Points<'_>>::new(Pointed::new(point(&orders)?), Pointed::new(point(&levels)?), plan);
+        // They live as long as what they borrow.
+        let mut entries: Vec<Entry<'_>> = entries;
+        entries.push((account(resident_bytes() - before), enter(books)));
+        return with_entrants(rest, options, entries);
+    }
+    let caches = [orders.cache(), levels.cache()];
+    let books = Books::<Pools<'_>>::new(Stored::new(&caches[0]), Stored::new(&caches[1]), plan);
+    let be_quiet: Box<dyn FnMut()> = if entrant == Entrant::PoolsTrimmed {
+        Box::new(|| {
+            caches.iter().for_each(tripoint::MfsCache::flush);
+            let _ = orders.trim() + levels.trim();
+        })
+    } else {
+        Box::new(|| ())
+    };
+    let mut entries: Vec<Entry<'_>> = entries;
+    let contender = In { books, be_quiet, follow: |_, _| () };
+    entries.push((account(resident_bytes() - before), Box::new(contender)));
+    with_entrants(rest, options, entries)
+}
+
+fn on_heap<A: core::alloc::GlobalAlloc + Copy>(plan: Plan, allocator: A) -> Books<Heaps<A>> {
+    Books::new(Heap::new(allocator), Heap::new(allocator), plan)
+}
+
+fn arena_options(entrant: Entrant, plan: Plan) -> ArenaVmOptions {
+    let bytes =
+        plan.orders * 64 + plan.level_room() * size_of::<Level<Pointer>>().next_power_of_two() + (8 << 20);
+    let plain = ArenaVmOptions { inherit_on_fork: false, ..ArenaVmOptions::default() };
+    match entrant {
+        Entrant::PoolsPrefault => ArenaVmOptions { prefault: Prefault::Size(bytes), ..plain },
+        Entrant::PoolsHuge => {
+            ArenaVmOptions { prefault: Prefault::Size(bytes), huge_pages: true, grain: 2 << 20, ..plain }
+        }
+        _ => plain,
+    }
+}
+
+/// Plays all phases.
+fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, String> {
+    // Unless it is over, a day has as many messages as are asked for.
+    let mut day = Day::new(DayOptions { messages: u64::from(u32::MAX), ..options.day });
+    let plan = plan_of(options);
+    let mut planner =
+        Books::<Planning>::new(Planner::new(plan.orders), Planner::new(plan.level_room()), plan);
+    let mut random = Random::new(options.day.seed ^ 11);
+    let mut tables = Vec::new();
+    let mut chunk = Vec::new();
+    for &phase in &options.phases {
+        let target = phase.target(options.day.live);
+        if !phase.is_steady() {
+            day.set_target(target);
+        }
+        for (account, _) in &mut entries {
+            account.histogram.clear();
+            account.chunks.clear();
+            account.timed.clear();
+            account.faults = 0;
+        }
+        let (mut messages, mut turn) = (0_u64, 0_usize);
+        loop {
+            let is_over = if phase.is_steady() { turn >= options.chunks.max(2) } else { day.is_settled() };
+            if is_over {
+                break;
+            }
+            chunk.clear();
+            if phase.is_steady() {
+                day.fill_messages(&mut chunk, options.chunk);
+            } else {
+                day.fill_settling(&mut chunk, options.chunk);
+            }
+            let count = Deframer::new(Form::File).frames(&chunk, 0).count() as u64;
+            if count == 0 {
+                break;
+            }
+            replay(&mut planner, &chunk, None)?;
+            let places = planner.take_plan();
+            // Phases that come once are timed throughout.
+            let is_timed = !phase.is_steady() || turn % 2 == 1;
+            random.shuffle(&mut entries);
+            for (account, contender) in &mut entries {
+                contender.follow(&places);
+                let (faults, bytes) = (faults(), resident_bytes());
+                let histogram = is_timed.then_some(&mut account.histogram);
+                let time = contender
+                    .replay(&chunk, histogram)
+                    .map_err(|why| format!("{}: {why}", account.entrant))?;
+                account.faults += self::faults() - faults;
+                account.bytes += resident_bytes() - bytes;
+                let each = time.as_nanos() as f64 / count as f64;
+                if is_timed { account.timed.push(each) } else { account.chunks.push(each) }
+            }
+            messages += count;
+            turn += 1;
+        }
+        let sum = planner.checksum();
+        for (account, contender) in &mut entries {
+            if contender.checksum() != sum {
+                return Err(format!(
+                    "after {}: the books of {} are not those of the plan",
+                    phase.name(),
+                    account.entrant
+                ));
+            }
+            if phase == Phase::Night {
+                contender.be_quiet();
+            }
+        }
+        if messages > 0 {
+            tables.push(table(phase, messages, &planner, &entries));
+        }
+    }
+    Ok(tables)
+}
+
+fn table(phase: Phase, messages: u64, planner: &Books<Planning>, entries: &[Entry<'_>]) -> Table {
+    let times = |account: &Account| {
+        if account.chunks.is_empty() { account.timed.clone() } else { account.chunks.clone() }
+    };
+    let by_hand = entries
+        .iter()
+        .find(|(account, _)| account.entrant == Entrant::Hand)
+        .map(|(account, _)| times(account));
+    let mut rows: Vec<_> = entries
+        .iter()
+        .map(|(account, _)| {
+            let own = times(account);
+            let ratios = by_hand.iter().flatten().zip(&own).map(|(hand, own)| own / hand);
+            Row {
+                entrant: account.entrant,
+                nanoseconds: median(own.clone()),
+                ratio: median(ratios.collect()),
+                latency: account.histogram.percentiles(),
+                faults: account.faults,
+                bytes: u64::try_from(account.bytes).unwrap_or(0),
+            }
+        })
+        .collect();
+    rows.sort_by_key(|row| row.entrant);
+    Table { phase, messages, orders: planner.len(), levels: planner.levels_live(), rows }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        len if len.is_multiple_of(2) => f64::midpoint(values[len / 2 - 1], values[len / 2]),
+        len => values[len / 2],
+    }
+}
+
+fn faults() -> u64 {
+    faults_of_this_thread().map_or(0, |(minor, major)| minor + major)
+}
+
+fn resident_bytes() -> i64 {
+    resident().and_then(|(now, _)| i64::try_from(now).ok()).unwrap_or(0)
+}
+
+/// Pins this thread to the last processor that it may use, if it may use two or more.
+#[cfg(target_os = "linux")]
+fn pin() -> Option<usize> {
+    // SAFETY: a set of processors is an array of bits, of which all zeros are the empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: `set` is valid for writes of its size; 0 is the calling thread.
+    if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
+        return None;
+    }
+    let most = 8 * size;
+    // SAFETY: a number below the size of the set in bits.
+    let allowed: Vec<_> = (0..most).filter(|&at| unsafe { libc::CPU_ISSET(at, &set) }).collect();
+    let &last = allowed.last().filter(|_| allowed.len() > 1)?;
+    // SAFETY: it is a set, and the number is below its size in bits.
+    unsafe {
+        libc::CPU_ZERO(&mut set);
+        libc::CPU_SET(last, &mut set);
+    }
+    // SAFETY: `set` is valid for reads of its size; 0 is the calling thread.
+    (unsafe { libc::sched_setaffinity(0, size, &raw const set) } == 0).then_some(last)
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn pin() -> Option<usize> {
+    None
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.processor {
+            Some(processor) => {
+                writeln!(f, "all books the same in all homes; pinned to processor {processor}")?
+            }
+            None => writeln!(f, "all books the same in all homes; not pinned")?,
+        }
+        self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{}: {} messages, {} orders and {} levels at the end",
+            self.phase.name(),
+            Commas(self.messages),
+            Commas(self.orders as u64),
+            Commas(self.levels as u64)
+        )?;
+        writeln!(
+            f,
+            "  {:<15}{:>7}{:>8}{:>7}{:>8}{:>9}{:>9}{:>9}{:>10}{:>9}  {:>10}",
+            "orders live in",
+            "ns",
+            "to hand",
+            "p50",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "p99.999",
+            "max",
+            "faults",
+            "memory"
+        )?;
+        for row in &self.rows {
+            let Percentiles { p50, p99, p999, p9999, p99999, max, .. } = row.latency;
+            writeln!(
+                f,
+                "  {:<15}{:>7.1}{:>7.2}x{:>7}{:>8}{:>9}{:>9}{:>9}{:>10}{:>9}  {:>10}",
+                row.entrant,
+                row.nanoseconds,
+                row.ratio,
+                Commas(p50),
+                Commas(p99),
+                Commas(p999),
+                Commas(p9999),
+                Commas(p99999),
+                Commas(max),
+                Commas(row.faults),
+                Mebibytes(row.bytes).to_string()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Comparison {
+    /// The comparison as JSON.
+    pub fn json(&self) -> String {
+        let mut json = Json::new();
+        json.number("live", self.live as u64);
+        json.optional("processor", self.processor.map(|processor| processor as u64));
+        json.list("phases", &self.tables, |json, table| {
+            json.text("phase", table.phase.name());
+            json.number("messages", table.messages);
+            json.number("orders", table.orders as u64);
+            json.number("levels", table.levels as u64);
+            json.list("homes", &table.rows, |json, row| {
+                json.text("home", &row.entrant.to_string());
+                json.fraction("ns", row.nanoseconds);
+                json.fraction("to_hand", row.ratio);
+                for (name, value) in row.latency.named() {
+                    json.number(name, value);
+                }
+                json.number("faults", row.faults);
+                json.number("bytes", row.bytes);
+            });
+        });
+        json.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (design/exchange.md `.req.homes`)
+    #[test]
+    fn all_homes_have_the_same_books_in_all_phases() {
+        let options = CompareOptions {
+            day: DayOptions { seed: 5, messages: 0, live: 1_000, symbols: 20 },
+            phases: Phase::ALL.to_vec(),
+            entrants: all().to_vec(),
+            chunk: 2_000,
+            chunks: 4,
+        };
+        let comparison = compare(&options).unwrap();
+        assert_eq!(comparison.tables.len(), Phase::ALL.len());
+        for table in &comparison.tables {
+            assert_eq!(table.rows.len(), all().len());
+            let target = table.phase.target(1_000);
+            assert!(
+                table.orders >= target && table.orders < target + 1_000,
+                "{}: {}",
+                table.phase.name(),
+                table.orders
+            );
+        }
+        let json = comparison.json();
+        assert_eq!(json.matches("\"phase\":").count(), Phase::ALL.len());
+        assert!(comparison.to_string().contains("1.00x"));
+    }
+}
