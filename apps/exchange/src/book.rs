@@ -9,6 +9,8 @@
 //! Orders and levels live where [`Places`] says. Everything else has its full size from the start.
 
 use core::fmt;
+use core::time::Duration;
+use std::time::Instant;
 
 use crate::ids::{Ids, Taken};
 use crate::itch::{Executed, Header, Message};
@@ -651,19 +653,40 @@ impl<P: Places> Books<P> {
 
     /// Ends all orders one by one, in the order of the table of numbers.
     pub fn clear(&mut self) {
+        self.end_objects();
+        self.forget();
+    }
+
+    /// Ends all orders and levels, whose names must be forgotten before anything else is done.
+    fn end_objects(&mut self) {
         for name in self.ids.names() {
-            // SAFETY: a name in the ids is of a live order; all names of orders are forgotten below.
+            // SAFETY: a name in the ids is of a live order; the caller has all names of orders forgotten.
             unsafe { self.orders.take(name) };
         }
         for run in self.sides[..self.locates].iter().flatten() {
             for entry in self.shelves.list(*run) {
                 if let Some(level) = entry.level {
-                    // SAFETY: a name in a side is of a live level; all names of levels are forgotten below.
+                    // SAFETY: a name in a side is of a live level; the caller has all names of levels forgotten.
                     unsafe { self.levels.take(level) };
                 }
             }
         }
+    }
+
+    /// Ends all orders in the way that is fastest for their home, and says how long that took, without the tables.
+    pub fn end(mut self) -> Duration {
+        if P::END_TOGETHER {
+            self.forget();
+            (self.ids, self.shelves, self.sides) = (Ids::new(0), Shelves::new(0), Vec::new());
+            let start = Instant::now();
+            drop(self);
+            return start.elapsed();
+        }
+        let start = Instant::now();
+        self.end_objects();
+        let time = start.elapsed();
         self.forget();
+        time
     }
 
     /// Forgets all orders, whose memory is not freed: for homes that end with all they have.

@@ -11,9 +11,16 @@
 //! | `night` | the rest is deleted; nothing is timed that a home does then |
 //! | `morning` | the books fill up as at `open` |
 //! | `second` | steady again, on memory that has aged |
+//! | `noisy` | the same, while another thread allocates and frees in the same home, if that can be shared |
+//!
+//! At the end all orders that are left are dropped.
 
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::RefCell;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::thread;
 use std::time::Instant;
 
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, Prefault};
@@ -95,11 +102,12 @@ pub enum Phase {
     Night,
     Morning,
     Second,
+    Noisy,
 }
 
 impl Phase {
     /// All of them, in their order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Open,
         Self::Steady,
         Self::Down,
@@ -108,6 +116,7 @@ impl Phase {
         Self::Night,
         Self::Morning,
         Self::Second,
+        Self::Noisy,
     ];
 
     /// Those of a brief comparison.
@@ -124,13 +133,14 @@ impl Phase {
             Self::Night => "night",
             Self::Morning => "morning",
             Self::Second => "second",
+            Self::Noisy => "noisy",
         }
     }
 
     /// How many orders should live all day, of that many at most.
     const fn target(self, live: usize) -> usize {
         match self {
-            Self::Open | Self::Steady | Self::Burst | Self::Morning | Self::Second => live,
+            Self::Open | Self::Steady | Self::Burst | Self::Morning | Self::Second | Self::Noisy => live,
             Self::Down | Self::Back => live / 10,
             Self::Night => 0,
         }
@@ -138,7 +148,7 @@ impl Phase {
 
     /// Whether it lasts a number of chunks, and not until the books have their size.
     const fn is_steady(self) -> bool {
-        matches!(self, Self::Steady | Self::Second)
+        matches!(self, Self::Steady | Self::Second | Self::Noisy)
     }
 }
 
@@ -183,6 +193,8 @@ pub struct Table {
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub tables: Vec<Table>,
+    /// How long it took to drop all orders that were left.
+    pub ends: Vec<(Entrant, Duration)>,
     pub live: usize,
     pub processor: Option<usize>,
 }
@@ -200,6 +212,9 @@ trait Contender {
 
     /// Which places the next objects get, if it is told.
     fn follow(&mut self, plan: &[Vec<Index>; 2]);
+
+    /// Ends all orders, and says how long that took.
+    fn end(self: Box<Self>) -> Duration;
 }
 
 struct In<'a, P: Places> {
@@ -224,6 +239,49 @@ impl<P: Places> Contender for In<'_, P> {
 
     fn follow(&mut self, plan: &[Vec<Index>; 2]) {
         (self.follow)(&mut self.books, plan);
+    }
+
+    fn end(self: Box<Self>) -> Duration {
+        self.books.end()
+    }
+}
+
+/// Objects that a neighbour has at a time, and its way to get and free them: memory for an order.
+fn churn<M>(is_over: &AtomicBool, mut alloc: impl FnMut() -> M) {
+    const HELD: usize = 512;
+    let mut held: Vec<_> = (0..HELD).map(|_| None).collect();
+    let mut random = Random::new(13);
+    while !is_over.load(Ordering::Relaxed) {
+        for _ in 0..HELD {
+            held[random.below(HELD as u64) as usize] = Some(alloc());
+        }
+    }
+}
+
+/// A neighbour that uses a general allocator.
+fn on_heap_too<A: GlobalAlloc>(allocator: fn() -> A) -> impl Fn(&AtomicBool) + Sync {
+    move |is_over| churn(is_over, || OneOrder::new(allocator()))
+}
+
+/// Memory for an order.
+struct OneOrder<A: GlobalAlloc>(A, *mut u8);
+
+impl<A: GlobalAlloc> OneOrder<A> {
+    const LAYOUT: Layout = Layout::new::<Order<Pointer>>();
+
+    fn new(allocator: A) -> Self {
+        // SAFETY: an order has a size.
+        let memory = unsafe { allocator.alloc(Self::LAYOUT) };
+        Self(allocator, memory)
+    }
+}
+
+impl<A: GlobalAlloc> Drop for OneOrder<A> {
+    fn drop(&mut self) {
+        if !self.1.is_null() {
+            // SAFETY: this allocator allocated it with this layout; it is freed once.
+            unsafe { self.0.dealloc(self.1, Self::LAYOUT) };
+        }
     }
 }
 
@@ -269,24 +327,52 @@ struct Account {
     faults: u64,
 }
 
-type Entry<'a> = (Account, Box<dyn Contender + 'a>);
+/// What another thread does in the same home until it is told to stop.
+type Neighbour<'a> = Box<dyn Fn(&AtomicBool) + Sync + 'a>;
+
+/// Books in a home, and what another thread does there.
+type Pair<'a> = (Box<dyn Contender + 'a>, Neighbour<'a>);
+
+struct Entry<'a> {
+    account: Account,
+    contender: Box<dyn Contender + 'a>,
+    neighbour: Neighbour<'a>,
+}
 
 /// Replays the day in all homes.
 ///
 /// # Errors
 /// If there is too little memory, or books differ.
 pub fn compare(options: &CompareOptions) -> Result<Comparison, String> {
-    let processor = pin();
+    let processors = pin();
     let mut order = options.entrants.clone();
     order.sort_unstable();
     order.dedup();
     // Who comes first in a process may be slower.
     Random::new(options.day.seed ^ 7).shuffle(&mut order);
-    with_entrants(&order, options, Vec::new()).map(|tables| Comparison {
-        tables,
-        live: options.day.live,
-        processor,
-    })
+    let stage = Stage { options, processors, ends: RefCell::default() };
+    let tables = with_entrants(&order, &stage, Vec::new())?;
+    let mut ends = stage.ends.into_inner();
+    ends.sort_by_key(|(entrant, _)| *entrant);
+    Ok(Comparison { tables, ends, live: options.day.live, processor: stage.processors.map(|(own, _)| own) })
+}
+
+/// What all entrants share.
+struct Stage<'s> {
+    options: &'s CompareOptions,
+    processors: Option<(usize, Vec<usize>)>,
+    ends: RefCell<Vec<(Entrant, Duration)>>,
+}
+
+impl Stage<'_> {
+    /// Adds to the time that the end of an entrant took.
+    fn add_end(&self, entrant: Entrant, time: Duration) {
+        let mut ends = self.ends.borrow_mut();
+        match ends.iter_mut().find(|(other, _)| *other == entrant) {
+            Some((_, sum)) => *sum += time,
+            None => ends.push((entrant, time)),
+        }
+    }
 }
 
 /// Memory for all that may be live: those that live all day, and those that come and go.
@@ -299,25 +385,30 @@ fn text(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-fn enter<'a, P: Places + 'a>(books: Books<P>) -> Box<dyn Contender + 'a>
+fn enter<'a, P: Places + 'a>(books: Books<P>) -> Pair<'a>
 where
     P::Orders: 'a,
     P::Levels: 'a,
     P::Name: 'a,
 {
-    Box::new(In { books, be_quiet: Box::new(|| ()), follow: |_, _| () })
+    (Box::new(In { books, be_quiet: Box::new(|| ()), follow: |_, _| () }), elsewhere())
+}
+
+/// A neighbour in another home: what one thread owns cannot be shared.
+fn elsewhere<'a>() -> Neighbour<'a> {
+    Box::new(on_heap_too(|| std::alloc::System))
 }
 
 /// Makes the home of the next entrant, which lives as long as the comparison, and goes on with the others.
 fn with_entrants<'a>(
     rest: &[Entrant],
-    options: &CompareOptions,
+    stage: &Stage<'_>,
     mut entries: Vec<Entry<'a>>,
 ) -> Result<Vec<Table>, String> {
-    let Some((&entrant, rest)) = rest.split_first() else { return play(options, entries) };
-    let plan = plan_of(options);
+    let Some((&entrant, rest)) = rest.split_first() else { return play(stage, entries) };
+    let plan = plan_of(stage.options);
     let before = resident_bytes();
-    let mut go_on = |contender: Box<dyn Contender + 'a>| {
+    let mut go_on = |(contender, neighbour): Pair<'a>| {
         let account = Account {
             entrant,
             bytes: resident_bytes() - before,
@@ -326,8 +417,8 @@ fn with_entrants<'a>(
             timed: Vec::new(),
             faults: 0,
         };
-        entries.push((account, contender));
-        with_entrants(rest, options, core::mem::take(&mut entries))
+        entries.push(Entry { account, contender, neighbour });
+        with_entrants(rest, stage, core::mem::take(&mut entries))
     };
     let slots = |is_touched| {
         let levels = Slots::new(plan.level_room(), is_touched);
@@ -341,20 +432,20 @@ fn with_entrants<'a>(
             let books = Books::<Planned>::new(orders, Known::new(plan.level_room(), Level::filler()), plan);
             let follow =
                 |books: &mut Books<Planned>, plan: &[Vec<Index>; 2]| books.follow(&plan[0], &plan[1]);
-            go_on(Box::new(In { books, be_quiet: Box::new(|| ()), follow }))
+            go_on((Box::new(In { books, be_quiet: Box::new(|| ()), follow }), elsewhere()))
         }
-        Entrant::System => go_on(enter(on_heap(plan, std::alloc::System))),
+        Entrant::System => go_on(on_heap(plan, || std::alloc::System)),
         #[cfg(feature = "slab")]
         Entrant::Slab => {
             use crate::places::keyed::{Keyed, Slabs};
             go_on(enter(Books::<Slabs>::new(Keyed::new(plan.orders), Keyed::new(plan.level_room()), plan)))
         }
         #[cfg(feature = "mimalloc")]
-        Entrant::Mimalloc => go_on(enter(on_heap(plan, mimalloc::MiMalloc))),
+        Entrant::Mimalloc => go_on(on_heap(plan, || mimalloc::MiMalloc)),
         #[cfg(feature = "jemalloc")]
-        Entrant::Jemalloc => go_on(enter(on_heap(plan, tikv_jemallocator::Jemalloc))),
+        Entrant::Jemalloc => go_on(on_heap(plan, || tikv_jemallocator::Jemalloc)),
         #[cfg(feature = "snmalloc")]
-        Entrant::Snmalloc => go_on(enter(on_heap(plan, snmalloc_rs::SnMalloc))),
+        Entrant::Snmalloc => go_on(on_heap(plan, || snmalloc_rs::SnMalloc)),
         Entrant::Pools
         | Entrant::PoolsPrefault
         | Entrant::PoolsHuge
@@ -362,7 +453,7 @@ fn with_entrants<'a>(
         | Entrant::Point
         | Entrant::Owned => {
             let arena = ArenaVm::create(arena_options(entrant, plan)).map_err(text)?;
-            in_pools(entrant, rest, options, entries, before, &arena)
+            in_pools(entrant, rest, stage, entries, before, &arena)
         }
     }
 }
@@ -371,12 +462,12 @@ fn with_entrants<'a>(
 fn in_pools<'a>(
     entrant: Entrant,
     rest: &[Entrant],
-    options: &CompareOptions,
+    stage: &Stage<'_>,
     entries: Vec<Entry<'a>>,
     before: i64,
     arena: &'a ArenaVm,
 ) -> Result<Vec<Table>, String> {
-    let plan = plan_of(options);
+    let plan = plan_of(stage.options);
     let account = |bytes| Account {
         entrant,
         bytes,
@@ -400,8 +491,13 @@ fn in_pools<'a>(
         let books = Books::<OwnedPools<'_>>::new(Stored::new(&orders), Stored::new(&levels), plan);
         // They live as long as what they borrow.
         let mut entries: Vec<Entry<'_>> = entries;
-        entries.push((account(resident_bytes() - before), enter(books)));
-        return with_entrants(rest, options, entries);
+        let (contender, neighbour) = enter(books);
+        entries.push(Entry { account: account(resident_bytes() - before), contender, neighbour });
+        let tables = with_entrants(rest, stage, entries);
+        let start = Instant::now();
+        drop((orders, levels));
+        stage.add_end(entrant, start.elapsed());
+        return tables;
     }
     let [orders, levels] = pools_for(arena, plan)?;
     if entrant == Entrant::Point {
@@ -410,8 +506,13 @@ fn in_pools<'a>(
             Books::<Points<'_>>::new(Pointed::new(point(&orders)?), Pointed::new(point(&levels)?), plan);
         // They live as long as what they borrow.
         let mut entries: Vec<Entry<'_>> = entries;
-        entries.push((account(resident_bytes() - before), enter(books)));
-        return with_entrants(rest, options, entries);
+        let (contender, neighbour) = enter(books);
+        entries.push(Entry { account: account(resident_bytes() - before), contender, neighbour });
+        let tables = with_entrants(rest, stage, entries);
+        let start = Instant::now();
+        drop((orders, levels));
+        stage.add_end(entrant, start.elapsed());
+        return tables;
     }
     let caches = [orders.cache(), levels.cache()];
     let books = Books::<Pools<'_>>::new(Stored::new(&caches[0]), Stored::new(&caches[1]), plan);
@@ -424,13 +525,25 @@ fn in_pools<'a>(
         Box::new(|| ())
     };
     let mut entries: Vec<Entry<'_>> = entries;
-    let contender = In { books, be_quiet, follow: |_, _| () };
-    entries.push((account(resident_bytes() - before), Box::new(contender)));
-    with_entrants(rest, options, entries)
+    let neighbour = Box::new(|is_over: &AtomicBool| {
+        let cache = orders.cache();
+        churn(is_over, || cache.boxed(Order::filler(Index::MIN)).ok());
+    });
+    let contender = Box::new(In { books, be_quiet, follow: |_, _| () });
+    entries.push(Entry { account: account(resident_bytes() - before), contender, neighbour });
+    let tables = with_entrants(rest, stage, entries);
+    let start = Instant::now();
+    // Orders that were left go with their pool: what a cache keeps need not be returned first.
+    drop(caches);
+    drop((orders, levels));
+    stage.add_end(entrant, start.elapsed());
+    tables
 }
 
-fn on_heap<A: core::alloc::GlobalAlloc + Copy>(plan: Plan, allocator: A) -> Books<Heaps<A>> {
-    Books::new(Heap::new(allocator), Heap::new(allocator), plan)
+fn on_heap<'a, A: GlobalAlloc + 'a>(plan: Plan, allocator: fn() -> A) -> Pair<'a> {
+    let books = Books::<Heaps<A>>::new(Heap::new(allocator()), Heap::new(allocator()), plan);
+    let contender = In { books, be_quiet: Box::new(|| ()), follow: |_, _| () };
+    (Box::new(contender), Box::new(on_heap_too(allocator)))
 }
 
 fn arena_options(entrant: Entrant, plan: Plan) -> ArenaVmOptions {
@@ -447,10 +560,11 @@ fn arena_options(entrant: Entrant, plan: Plan) -> ArenaVmOptions {
 }
 
 /// Plays all phases.
-fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, String> {
+fn play(stage: &Stage<'_>, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, String> {
+    let options = stage.options;
     // Unless it is over, a day has as many messages as are asked for.
     let mut day = Day::new(DayOptions { messages: u64::from(u32::MAX), ..options.day });
-    let plan = plan_of(options);
+    let plan = plan_of(stage.options);
     let mut planner =
         Books::<Planning>::new(Planner::new(plan.orders), Planner::new(plan.level_room()), plan);
     let mut random = Random::new(options.day.seed ^ 11);
@@ -461,7 +575,7 @@ fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Tab
         if !phase.is_steady() {
             day.set_target(target);
         }
-        for (account, _) in &mut entries {
+        for Entry { account, .. } in &mut entries {
             account.histogram.clear();
             account.chunks.clear();
             account.timed.clear();
@@ -477,7 +591,8 @@ fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Tab
             if phase.is_steady() {
                 day.fill_messages(&mut chunk, options.chunk);
             } else {
-                day.fill_settling(&mut chunk, options.chunk);
+                // So that each home has several turns.
+                day.fill_settling(&mut chunk, (options.day.live / 4).clamp(1_000, options.chunk));
             }
             let count = Deframer::new(Form::File).frames(&chunk, 0).count() as u64;
             if count == 0 {
@@ -488,13 +603,16 @@ fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Tab
             // Phases that come once are timed throughout.
             let is_timed = !phase.is_steady() || turn % 2 == 1;
             random.shuffle(&mut entries);
-            for (account, contender) in &mut entries {
+            for Entry { account, contender, neighbour } in &mut entries {
                 contender.follow(&places);
                 let (faults, bytes) = (faults(), resident_bytes());
                 let histogram = is_timed.then_some(&mut account.histogram);
-                let time = contender
-                    .replay(&chunk, histogram)
-                    .map_err(|why| format!("{}: {why}", account.entrant))?;
+                let time = if phase == Phase::Noisy {
+                    beside(stage.processors.as_ref(), &mut **contender, neighbour, &chunk, histogram)
+                } else {
+                    contender.replay(&chunk, histogram)
+                };
+                let time = time.map_err(|why| format!("{}: {why}", account.entrant))?;
                 account.faults += self::faults() - faults;
                 account.bytes += resident_bytes() - bytes;
                 let each = time.as_nanos() as f64 / count as f64;
@@ -504,7 +622,7 @@ fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Tab
             turn += 1;
         }
         let sum = planner.checksum();
-        for (account, contender) in &mut entries {
+        for Entry { account, contender, .. } in &mut entries {
             if contender.checksum() != sum {
                 return Err(format!(
                     "after {}: the books of {} are not those of the plan",
@@ -520,7 +638,30 @@ fn play(options: &CompareOptions, mut entries: Vec<Entry<'_>>) -> Result<Vec<Tab
             tables.push(table(phase, messages, &planner, &entries));
         }
     }
+    for Entry { account, contender, .. } in entries {
+        stage.add_end(account.entrant, contender.end());
+    }
     Ok(tables)
+}
+
+/// Replays a chunk while a neighbour is at work on another processor.
+fn beside(
+    processors: Option<&(usize, Vec<usize>)>,
+    contender: &mut (dyn Contender + '_),
+    neighbour: &Neighbour<'_>,
+    chunk: &[u8],
+    histogram: Option<&mut Histogram>,
+) -> Result<Duration, String> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            leave(processors);
+            neighbour(&is_over);
+        });
+        let time = contender.replay(chunk, histogram);
+        is_over.store(true, Ordering::Relaxed);
+        time
+    })
 }
 
 fn table(phase: Phase, messages: u64, planner: &Books<Planning>, entries: &[Entry<'_>]) -> Table {
@@ -529,11 +670,12 @@ fn table(phase: Phase, messages: u64, planner: &Books<Planning>, entries: &[Entr
     };
     let by_hand = entries
         .iter()
-        .find(|(account, _)| account.entrant == Entrant::Hand)
-        .map(|(account, _)| times(account));
+        .map(|entry| &entry.account)
+        .find(|account| account.entrant == Entrant::Hand)
+        .map(times);
     let mut rows: Vec<_> = entries
         .iter()
-        .map(|(account, _)| {
+        .map(|Entry { account, .. }| {
             let own = times(account);
             let ratios = by_hand.iter().flatten().zip(&own).map(|(hand, own)| own / hand);
             Row {
@@ -567,9 +709,9 @@ fn resident_bytes() -> i64 {
     resident().and_then(|(now, _)| i64::try_from(now).ok()).unwrap_or(0)
 }
 
-/// Pins this thread to the last processor that it may use, if it may use two or more.
+/// The processors that this thread may use.
 #[cfg(target_os = "linux")]
-fn pin() -> Option<usize> {
+fn allowed() -> Option<Vec<usize>> {
     // SAFETY: a set of processors is an array of bits, of which all zeros are the empty set.
     let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
     let size = size_of::<libc::cpu_set_t>();
@@ -577,21 +719,47 @@ fn pin() -> Option<usize> {
     if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
         return None;
     }
-    let most = 8 * size;
     // SAFETY: a number below the size of the set in bits.
-    let allowed: Vec<_> = (0..most).filter(|&at| unsafe { libc::CPU_ISSET(at, &set) }).collect();
-    let &last = allowed.last().filter(|_| allowed.len() > 1)?;
-    // SAFETY: it is a set, and the number is below its size in bits.
-    unsafe {
-        libc::CPU_ZERO(&mut set);
-        libc::CPU_SET(last, &mut set);
+    let numbers = (0..8 * size).filter(|&at| unsafe { libc::CPU_ISSET(at, &set) }).collect();
+    Some(numbers)
+}
+
+/// Has this thread use these processors only.
+#[cfg(target_os = "linux")]
+fn stay_on(processors: impl Iterator<Item = usize>) -> bool {
+    let size = size_of::<libc::cpu_set_t>();
+    // SAFETY: a set of processors is an array of bits, of which all zeros are the empty set.
+    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+    for processor in processors.filter(|&processor| processor < 8 * size) {
+        // SAFETY: the number is below the size of the set in bits.
+        unsafe { libc::CPU_SET(processor, &mut set) };
     }
     // SAFETY: `set` is valid for reads of its size; 0 is the calling thread.
-    (unsafe { libc::sched_setaffinity(0, size, &raw const set) } == 0).then_some(last)
+    unsafe { libc::sched_setaffinity(0, size, &raw const set) == 0 }
+}
+
+/// Pins this thread to the last processor that it may use, if it may use two or more. Returns that, and the others.
+#[cfg(target_os = "linux")]
+fn pin() -> Option<(usize, Vec<usize>)> {
+    let mut numbers = allowed()?;
+    let last = numbers.pop().filter(|_| !numbers.is_empty())?;
+    stay_on(core::iter::once(last)).then_some((last, numbers))
+}
+
+/// Leaves the pinned thread's processor to it.
+#[cfg(target_os = "linux")]
+fn leave(processors: Option<&(usize, Vec<usize>)>) {
+    if let Some((_, others)) = processors {
+        // What is refused here was allowed a moment ago, and is a matter of speed only.
+        let _ = stay_on(others.iter().copied());
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-const fn pin() -> Option<usize> {
+const fn leave(_processors: Option<&(usize, Vec<usize>)>) {}
+
+#[cfg(not(target_os = "linux"))]
+const fn pin() -> Option<(usize, Vec<usize>)> {
     None
 }
 
@@ -603,7 +771,12 @@ impl fmt::Display for Comparison {
             }
             None => writeln!(f, "all books the same in all homes; not pinned")?,
         }
-        self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))
+        self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))?;
+        let orders = self.tables.last().map_or(0, |table| table.orders);
+        writeln!(f, "\nend of day: {} orders are dropped, in ms", Commas(orders as u64))?;
+        self.ends
+            .iter()
+            .try_for_each(|(entrant, time)| writeln!(f, "  {entrant:<15}{:>9.2}", time.as_secs_f64() * 1e3))
     }
 }
 
@@ -619,7 +792,7 @@ impl fmt::Display for Table {
         )?;
         writeln!(
             f,
-            "  {:<15}{:>7}{:>8}{:>7}{:>8}{:>9}{:>9}{:>9}{:>10}{:>9}  {:>10}",
+            "  {:<15}{:>7}{:>9}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
             "orders live in",
             "ns",
             "to hand",
@@ -636,7 +809,7 @@ impl fmt::Display for Table {
             let Percentiles { p50, p99, p999, p9999, p99999, max, .. } = row.latency;
             writeln!(
                 f,
-                "  {:<15}{:>7.1}{:>7.2}x{:>7}{:>8}{:>9}{:>9}{:>9}{:>10}{:>9}  {:>10}",
+                "  {:<15}{:>7.1}{:>8.2}x{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
                 row.entrant,
                 row.nanoseconds,
                 row.ratio,
@@ -675,6 +848,11 @@ impl Comparison {
                 json.number("faults", row.faults);
                 json.number("bytes", row.bytes);
             });
+        });
+        json.object("end_ns", |json| {
+            for (entrant, time) in &self.ends {
+                json.number(&entrant.to_string(), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            }
         });
         json.finish()
     }

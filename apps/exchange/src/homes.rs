@@ -89,27 +89,28 @@ pub fn with_books<V: Visitor>(
             let (orders, levels) = (Slots::new(plan.orders, true), Slots::new(plan.level_room(), true));
             Books::<Hand>::new(orders, levels, plan)
         }))),
-        Home::System => Ok(on_heap(plans, Global, visitor)),
+        Home::System => Ok(on_heap(plans, || Global, visitor)),
         #[cfg(feature = "slab")]
         Home::Slab => Ok(visitor.visit(plans.map(|plan| {
             use crate::places::keyed::{Keyed, Slabs};
             Books::<Slabs>::new(Keyed::new(plan.orders), Keyed::new(plan.level_room()), plan)
         }))),
         #[cfg(feature = "mimalloc")]
-        Home::Mimalloc => Ok(on_heap(plans, mimalloc::MiMalloc, visitor)),
+        Home::Mimalloc => Ok(on_heap(plans, || mimalloc::MiMalloc, visitor)),
         #[cfg(feature = "jemalloc")]
-        Home::Jemalloc => Ok(on_heap(plans, tikv_jemallocator::Jemalloc, visitor)),
+        Home::Jemalloc => Ok(on_heap(plans, || tikv_jemallocator::Jemalloc, visitor)),
         #[cfg(feature = "snmalloc")]
-        Home::Snmalloc => Ok(on_heap(plans, snmalloc_rs::SnMalloc, visitor)),
+        Home::Snmalloc => Ok(on_heap(plans, || snmalloc_rs::SnMalloc, visitor)),
     }
 }
 
-fn on_heap<A: core::alloc::GlobalAlloc + Copy, V: Visitor>(
+fn on_heap<A: core::alloc::GlobalAlloc, V: Visitor>(
     plans: [Plan; 2],
-    allocator: A,
+    allocator: fn() -> A,
     visitor: V,
 ) -> V::Out {
-    visitor.visit(plans.map(|plan| Books::<Heaps<A>>::new(Heap::new(allocator), Heap::new(allocator), plan)))
+    visitor
+        .visit(plans.map(|plan| Books::<Heaps<A>>::new(Heap::new(allocator()), Heap::new(allocator()), plan)))
 }
 
 /// Pools for the orders and levels of a plan, which take all their memory at the first of each.
