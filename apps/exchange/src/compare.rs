@@ -168,7 +168,8 @@ pub struct CompareOptions {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub entrant: Entrant,
-    /// Time of a message, in ns, over the chunks in which no clock was read for each.
+    /// Time of a message, in ns: the processor's, and beside a neighbour that of the clock. It is the median over the
+    /// chunks in which no clock was read for each message, if there are any.
     pub nanoseconds: f64,
     /// The median over these chunks of the time of this entrant to that of the list by hand.
     pub ratio: f64,
@@ -607,12 +608,16 @@ fn play(stage: &Stage<'_>, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, St
                 contender.follow(&places);
                 let (faults, bytes) = (faults(), resident_bytes());
                 let histogram = is_timed.then_some(&mut account.histogram);
+                let processor = processor_time();
                 let time = if phase == Phase::Noisy {
                     beside(stage.processors.as_ref(), &mut **contender, neighbour, &chunk, histogram)
                 } else {
                     contender.replay(&chunk, histogram)
                 };
                 let time = time.map_err(|why| format!("{}: {why}", account.entrant))?;
+                // Beside a neighbour an entrant may wait for it, which is no work of the processor.
+                let worked = processor_time().zip(processor).map(|(now, before)| now - before);
+                let time = worked.filter(|_| phase != Phase::Noisy).unwrap_or(time);
                 account.faults += self::faults() - faults;
                 account.bytes += resident_bytes() - bytes;
                 let each = time.as_nanos() as f64 / count as f64;
@@ -699,6 +704,21 @@ fn median(mut values: Vec<f64>) -> f64 {
         len if len.is_multiple_of(2) => f64::midpoint(values[len / 2 - 1], values[len / 2]),
         len => values[len / 2],
     }
+}
+
+/// How long this thread has had a processor: what it waits for others who want that, too, is not counted.
+#[cfg(unix)]
+fn processor_time() -> Option<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writes.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let seconds = u64::try_from(time.tv_sec).ok().filter(|_| status == 0)?;
+    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
+}
+
+#[cfg(not(unix))]
+const fn processor_time() -> Option<Duration> {
+    None
 }
 
 fn faults() -> u64 {

@@ -4,9 +4,13 @@
 /// The golden ratio, for a product whose high bits depend on all bits of a number.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A table with at least twice the places that it needs. A number lies at the place that its product says, or at the
-/// first free one behind; so one cache line is usually all that is read. What is removed leaves no mark: those behind it
-/// move up.
+/// Numbers that follow each other within as many lie together.
+const TOGETHER: u32 = 64;
+
+/// A table with at least twice the places that it needs. A number lies at its home, or at the first free place behind it.
+/// Exchanges number orders one after the other, and most orders live for moments only: so numbers that are near each other
+/// have homes that are, and those of young orders are in the cache. What is removed leaves no mark: those behind it move
+/// up.
 pub struct Ids<N> {
     places: Vec<(u64, Option<N>)>,
     shift: u32,
@@ -30,11 +34,11 @@ pub enum Taken {
 impl<N: Copy> Ids<N> {
     /// A table for that many numbers, whose memory has been written to.
     pub fn new(most: usize) -> Self {
-        let size = most.saturating_mul(2).max(8).next_power_of_two();
+        let size = most.saturating_mul(2).max(2 * TOGETHER as usize).next_power_of_two();
         // Not zeros, which would be pages that no write has touched.
         let mut places = vec![(1, None); size];
         places.iter_mut().for_each(|place| place.0 = 0);
-        Self { places, shift: u64::BITS - size.trailing_zeros(), len: 0, most }
+        Self { places, shift: u64::BITS - size.trailing_zeros() + TOGETHER.trailing_zeros(), len: 0, most }
     }
 
     /// The numbers in it.
@@ -54,7 +58,8 @@ impl<N: Copy> Ids<N> {
 
     #[inline(always)]
     const fn home(&self, id: u64) -> usize {
-        (id.wrapping_mul(SPREAD) >> self.shift) as usize
+        let group = (id / TOGETHER as u64).wrapping_mul(SPREAD) >> self.shift;
+        (group * TOGETHER as u64 + id % TOGETHER as u64) as usize
     }
 
     #[inline(always)]

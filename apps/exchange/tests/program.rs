@@ -112,6 +112,26 @@ fn what_ends_a_run_is_named_and_what_came_before_is_reported() {
     assert!(text(&run_input(b"", &[]).stderr).contains("empty"));
 }
 
+/// (design/exchange.md `.req.homes`)
+#[test]
+fn homes_are_compared_in_all_phases() {
+    let path = std::env::temp_dir().join(format!("exchange-compare-{}.json", std::process::id()));
+    let small = ["--live", "2e3", "--symbols", "50", "--chunk", "2000", "--chunks", "2"];
+    let arguments = [&["compare", "--json", path.to_str().unwrap()], &small[..]].concat();
+    let ran = exchange(&arguments);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let summary = text(&ran.stdout);
+    for phase in
+        ["open", "steady", "down", "burst", "back", "night", "morning", "second", "noisy", "end of day"]
+    {
+        assert!(summary.lines().any(|line| line.starts_with(&format!("{phase}: "))), "{phase}: {summary}");
+    }
+    let json = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(json.contains("\"phase\":\"burst\"") && json.contains("\"end_ns\":{"), "{json}");
+    assert_eq!(exchange(&["compare", "--live", "1e12"]).status.code(), Some(2));
+}
+
 #[test]
 fn the_report_is_json_too() {
     let path = std::env::temp_dir().join(format!("exchange-{}.json", std::process::id()));
