@@ -20,6 +20,9 @@ use crate::sums::{of_order, of_pair};
 /// Prices of a ladder, in cents: the band in which a stock may trade.
 pub const TICKS: usize = 512;
 
+/// The most stocks whose levels are published with a block.
+const STOCKS: usize = 512;
+
 /// Units of the wire in a cent.
 const CENT: u32 = 100;
 
@@ -552,8 +555,12 @@ impl<P: Places> Engine<P> {
     /// Adds all levels of the next stocks to the block that is about to be sent. Returns whether the last stock was
     /// among them.
     pub fn publish_levels(&mut self, feed: &mut Feed) -> bool {
-        while usize::from(self.next_stock) < self.ladders.len() {
+        for _ in 0..STOCKS {
             let locate = self.next_stock;
+            if usize::from(locate) >= self.ladders.len() {
+                self.next_stock = 1;
+                return true;
+            }
             let engine = &*self;
             let ladder = &engine.ladders[usize::from(locate)];
             let rows = Side::BOTH.into_iter().flat_map(|side| {
@@ -567,8 +574,7 @@ impl<P: Places> Engine<P> {
             }
             self.next_stock += 1;
         }
-        self.next_stock = 1;
-        true
+        false
     }
 
     /// The order of a name from `tokens` or from a queue, the only places where this type keeps names of orders.
