@@ -48,9 +48,9 @@ pub struct Order<N> {
     pub id: u64,
     /// When it was added, in nanoseconds since midnight.
     pub entered: u64,
-    earlier: Option<N>,
-    later: Option<N>,
-    level: N,
+    pub earlier: Option<N>,
+    pub later: Option<N>,
+    pub level: N,
     pub shares: u32,
     pub attribution: [u8; 4],
     pub locate: u16,
@@ -84,10 +84,10 @@ impl<N> Level<N> {
 /// A price that has orders.
 #[derive(Clone, Copy, Debug)]
 pub struct Level<N> {
-    first: Option<N>,
-    last: Option<N>,
+    pub first: Option<N>,
+    pub last: Option<N>,
     pub shares: u64,
-    rank: u32,
+    pub rank: u32,
     pub orders: u32,
 }
 
@@ -187,6 +187,17 @@ impl Plan {
     pub const fn level_room(self) -> usize {
         self.levels + 1
     }
+}
+
+/// Where an order stands: its side, its shares, and its neighbours in the queue of its price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub locate: u16,
+    pub side: Side,
+    pub price: u32,
+    pub shares: u32,
+    pub earlier: Option<u64>,
+    pub later: Option<u64>,
 }
 
 /// What a level shows.
@@ -583,6 +594,22 @@ impl<P: Places> Books<P> {
             let first = level.first.map(|name| self.order(name));
             let orders = core::iter::successors(first, |order| order.later.map(|later| self.order(later)));
             orders.map(move |order| (side.rank(level.rank), order))
+        })
+    }
+
+    /// Where an order stands, if it is live.
+    pub fn standing(&self, id: u64) -> Option<Standing> {
+        let order = self.order(self.ids.get(id)?);
+        let Order { locate, side, shares, .. } = *order;
+        let id_of = |name: Option<P::Name>| name.map(|name| self.order(name).id);
+        let price = side.rank(self.level(order.level).rank);
+        Some(Standing {
+            locate,
+            side,
+            price,
+            shares,
+            earlier: id_of(order.earlier),
+            later: id_of(order.later),
         })
     }
 

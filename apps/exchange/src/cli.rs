@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use exchange::book::Plan;
 use exchange::compare::{CompareOptions, Entrant, Phase, all};
 use exchange::day::DayOptions;
+use exchange::engine_run::EngineOptions;
+use exchange::feed::{Flaw, FlawKind};
 use exchange::frames::Form;
 use exchange::inject::Injection;
 use exchange::places::Home;
@@ -35,6 +37,8 @@ pub(crate) enum Command {
     Run(RunCommand),
     /// Replays one day with orders in one home after the other, and compares times.
     Compare(CompareCommand),
+    /// Matches orders, publishes a feed, and compares the books that another thread keeps from it.
+    Engine(EngineCommand),
     /// Compares the books with naive ones, on small days, whole and damaged.
     Check(CheckCommand),
 }
@@ -142,6 +146,45 @@ impl RunCommand {
         let default = if self.input.is_empty() { 2 * self.day.live + 100_000 } else { 2_000_000 };
         let orders = self.room.unwrap_or(default);
         Plan { orders, levels: self.levels.unwrap_or(orders) }
+    }
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct EngineCommand {
+    #[command(flatten)]
+    pub(crate) day: DayArguments,
+
+    /// Where the orders and levels of both live.
+    #[arg(long, value_enum, default_value_t = Home::Pools)]
+    pub(crate) orders: Home,
+
+    /// Requests of the warm-up, before the arena is frozen.
+    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    pub(crate) warmup: u64,
+
+    /// Orders are allocated by a thread of their own, and freed by the engine's: for orders in pools or system.
+    #[arg(long)]
+    pub(crate) gateway: bool,
+
+    /// Publishes something wrong, once, in message N or the first one behind that can have it; the run then fails.
+    #[arg(long, value_name = "N")]
+    pub(crate) flaw: Option<u64>,
+
+    /// What is wrong with it.
+    #[arg(long, value_enum, requires = "flaw", default_value = "shares")]
+    pub(crate) flaw_kind: FlawKind,
+}
+
+impl EngineCommand {
+    pub(crate) fn options(&self) -> EngineOptions {
+        EngineOptions {
+            day: self.day.options(),
+            home: self.orders,
+            plan: Plan::of_live(2 * self.day.live + 100_000),
+            warmup: self.warmup,
+            gateway: self.gateway,
+            flaw: self.flaw.map(|from| Flaw { kind: self.flaw_kind, from }),
+        }
     }
 }
 

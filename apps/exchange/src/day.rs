@@ -10,7 +10,7 @@ const OPEN: u64 = 34_200_000_000_000;
 const SESSION: u64 = 23_400_000_000_000;
 
 /// The longest message with its length, so that a block with as much room has room for one.
-const LONGEST: usize = 52;
+pub const LONGEST: usize = 52;
 
 /// Distances from the touch that there is a table of.
 const DISTANCES: usize = 1 << 14;
@@ -128,6 +128,11 @@ impl Day {
             distances,
             middles,
         }
+    }
+
+    /// The price of a stock, in cents, below which its bids are.
+    pub fn middle(&self, locate: u16) -> u32 {
+        self.middles[usize::from(locate) - 1]
     }
 
     /// Orders that are live.
@@ -509,42 +514,42 @@ pub fn stock(locate: u16) -> [u8; 8] {
 }
 
 /// A message that is written, with its length in front.
-struct Writer {
+pub struct Writer {
     bytes: [u8; LONGEST],
     len: usize,
 }
 
 impl Writer {
-    fn new(kind: u8, locate: u16, time: u64) -> Self {
+    pub fn new(kind: u8, locate: u16, time: u64) -> Self {
         let mut writer = Self { bytes: [0; LONGEST], len: 2 };
         writer.u8(kind).bytes(&locate.to_be_bytes()).bytes(&[0; 2]).bytes(&time.to_be_bytes()[2..]);
         writer
     }
 
     #[inline(always)]
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes[self.len..][..bytes.len()].copy_from_slice(bytes);
         self.len += bytes.len();
         self
     }
 
     #[inline(always)]
-    fn u8(&mut self, value: u8) -> &mut Self {
+    pub fn u8(&mut self, value: u8) -> &mut Self {
         self.bytes(&[value])
     }
 
     #[inline(always)]
-    fn u32(&mut self, value: u32) -> &mut Self {
+    pub fn u32(&mut self, value: u32) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
     #[inline(always)]
-    fn u64(&mut self, value: u64) -> &mut Self {
+    pub fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes(&value.to_be_bytes())
     }
 
     #[inline(always)]
-    fn finish(&mut self, block: &mut Vec<u8>) {
+    pub fn finish(&mut self, block: &mut Vec<u8>) {
         let length = (self.len - 2) as u16;
         self.bytes[..2].copy_from_slice(&length.to_be_bytes());
         block.extend_from_slice(&self.bytes[..self.len]);

@@ -16,36 +16,36 @@ const SPINS: u32 = 1_000;
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// The end that fills blocks.
-pub struct Filler {
-    empty: Consumer<Block>,
-    full: Producer<Block>,
+pub struct Filler<B> {
+    empty: Consumer<B>,
+    full: Producer<B>,
 }
 
 /// The end that takes messages out of them.
-pub struct Taker {
-    full: Consumer<Block>,
-    empty: Producer<Block>,
+pub struct Taker<B> {
+    full: Consumer<B>,
+    empty: Producer<B>,
 }
 
 /// Two queues, with room for all blocks, so that sending never waits; all blocks are empty.
-pub fn round() -> (Filler, Taker) {
+pub fn round<B>(make: impl Fn() -> B) -> (Filler<B>, Taker<B>) {
     let (mut to_reader, empty) = RingBuffer::new(BLOCKS);
     let (to_hot, full) = RingBuffer::new(BLOCKS);
     for _ in 0..BLOCKS {
-        send(&mut to_reader, Block::touched());
+        send(&mut to_reader, make());
     }
     (Filler { empty, full: to_hot }, Taker { full, empty: to_reader })
 }
 
 /// A receiver that is gone does not get it.
-fn send(to: &mut Producer<Block>, block: Block) {
+fn send<B>(to: &mut Producer<B>, block: B) {
     match to.push(block) {
         Ok(()) => {}
         Err(PushError::Full(block)) => drop(block),
     }
 }
 
-impl Filler {
+impl Filler<Block> {
     /// Sends all of a source, as long as there is a taker.
     ///
     /// # Errors
@@ -66,27 +66,49 @@ impl Filler {
     }
 }
 
-impl Taker {
-    /// The next block, without sleeping; `None` when there are no more.
-    pub fn take(&mut self) -> Option<Block> {
-        let mut spins = 0;
-        loop {
-            // Asked first: what was sent before the end is still there.
-            let is_over = self.full.is_abandoned();
-            match self.full.pop() {
-                Ok(block) => return Some(block),
-                Err(_) if is_over => return None,
-                Err(_) if spins < SPINS => {
-                    spins += 1;
-                    core::hint::spin_loop();
-                }
-                Err(_) => std::thread::yield_now(),
+impl<B> Filler<B> {
+    /// An empty block, without sleeping; `None` if there is no taker.
+    pub fn take(&mut self) -> Option<B> {
+        take(&mut self.empty)
+    }
+
+    /// Sends a full block.
+    pub fn send(&mut self, block: B) {
+        send(&mut self.full, block);
+    }
+
+    /// Whether there is no taker any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.full.is_abandoned()
+    }
+}
+
+/// The next of a queue, without sleeping; `None` when it is empty, and its other end is gone.
+pub fn take<B>(from: &mut Consumer<B>) -> Option<B> {
+    let mut spins = 0;
+    loop {
+        // Asked first: what was sent before the end is still there.
+        let is_over = from.is_abandoned();
+        match from.pop() {
+            Ok(block) => return Some(block),
+            Err(_) if is_over => return None,
+            Err(_) if spins < SPINS => {
+                spins += 1;
+                core::hint::spin_loop();
             }
+            Err(_) => std::thread::yield_now(),
         }
+    }
+}
+
+impl<B> Taker<B> {
+    /// The next block, without sleeping; `None` when there are no more.
+    pub fn take(&mut self) -> Option<B> {
+        take(&mut self.full)
     }
 
     /// Sends a block back.
-    pub fn give_back(&mut self, block: Block) {
+    pub fn give_back(&mut self, block: B) {
         send(&mut self.empty, block);
     }
 }

@@ -1,4 +1,4 @@
-//! Books in the home that is asked for.
+//! Homes that are asked for, and books in them.
 
 use core::fmt::Display;
 
@@ -20,9 +20,36 @@ pub trait Visitor {
     fn visit<P: Places>(self, books: [Books<P>; 2]) -> Self::Out;
 }
 
+/// A home of orders and one of levels, and how many of them there is memory for.
+pub struct HomeOf<P: Places> {
+    pub orders: P::Orders,
+    pub levels: P::Levels,
+    pub plan: Plan,
+}
+
+/// What is done with homes.
+pub trait HomeVisitor {
+    /// What comes of it.
+    type Out;
+
+    /// Works with empty homes: one for each plan that was asked for.
+    fn visit<P: Places>(self, homes: [HomeOf<P>; 2]) -> Self::Out;
+}
+
+/// Makes books, for a visitor that wants them.
+struct MakeBooks<V>(V);
+
+impl<V: Visitor> HomeVisitor for MakeBooks<V> {
+    type Out = V::Out;
+
+    fn visit<P: Places>(self, homes: [HomeOf<P>; 2]) -> V::Out {
+        self.0.visit(homes.map(|home| Books::<P>::new(home.orders, home.levels, home.plan)))
+    }
+}
+
 /// What the two types of objects are in homes whose names are pointers.
-type PointedOrder = Order<Pointer>;
-type PointedLevel = Level<Pointer>;
+pub type PointedOrder = Order<Pointer>;
+pub type PointedLevel = Level<Pointer>;
 
 /// Makes books in a home, whose memory is taken now as far as that is possible, and lets the visitor work with them.
 ///
@@ -34,29 +61,43 @@ pub fn with_books<V: Visitor>(
     plans: [Plan; 2],
     visitor: V,
 ) -> Result<V::Out, String> {
+    with_homes(home, arena, plans, MakeBooks(visitor))
+}
+
+/// Makes homes, whose memory is taken now as far as that is possible, and lets the visitor work with them.
+///
+/// # Errors
+/// If there is too little memory.
+pub fn with_homes<V: HomeVisitor>(
+    home: Home,
+    arena: &ArenaVm,
+    plans: [Plan; 2],
+    visitor: V,
+) -> Result<V::Out, String> {
     match home {
         Home::Pools => {
             let pools = [pools_for(arena, plans[0])?, pools_for(arena, plans[1])?];
             let caches = pools.each_ref().map(|[orders, levels]| [orders.cache(), levels.cache()]);
-            let books = |at: usize| {
+            let made = |at: usize| {
                 let [orders, levels] = &caches[at];
                 warm::<PointedOrder, _>(orders)?;
                 warm::<PointedLevel, _>(levels)?;
-                Ok::<_, String>(Books::<Pools<'_>>::new(Stored::new(orders), Stored::new(levels), plans[at]))
+                let (orders, levels) = (Stored::new(orders), Stored::new(levels));
+                Ok::<_, String>(HomeOf::<Pools<'_>> { orders, levels, plan: plans[at] })
             };
-            Ok(visitor.visit([books(0)?, books(1)?]))
+            Ok(visitor.visit([made(0)?, made(1)?]))
         }
         Home::Point => {
             let pools = [pools_for(arena, plans[0])?, pools_for(arena, plans[1])?];
             let point = |pool| AllocationPoint::create(pool).map_err(text);
-            let books = |at: usize| {
+            let made = |at: usize| {
                 let [orders, levels] = &pools[at];
                 let homes = (Pointed::new(point(orders)?), Pointed::new(point(levels)?));
                 warm::<PointedOrder, _>(orders)?;
                 warm::<PointedLevel, _>(levels)?;
-                Ok::<_, String>(Books::<Points<'_>>::new(homes.0, homes.1, plans[at]))
+                Ok::<_, String>(HomeOf::<Points<'_>> { orders: homes.0, levels: homes.1, plan: plans[at] })
             };
-            Ok(visitor.visit([books(0)?, books(1)?]))
+            Ok(visitor.visit([made(0)?, made(1)?]))
         }
         Home::Owned => {
             let pool = |plan: Plan| {
@@ -73,27 +114,25 @@ pub fn with_books<V: Visitor>(
                 Ok::<_, String>([orders.map_err(text)?, levels.map_err(text)?])
             };
             let pools = [pool(plans[0])?, pool(plans[1])?];
-            let books = |at: usize| {
+            let made = |at: usize| {
                 let [orders, levels] = &pools[at];
                 warm::<PointedOrder, _>(orders)?;
                 warm::<PointedLevel, _>(levels)?;
-                Ok::<_, String>(Books::<OwnedPools<'_>>::new(
-                    Stored::new(orders),
-                    Stored::new(levels),
-                    plans[at],
-                ))
+                let (orders, levels) = (Stored::new(orders), Stored::new(levels));
+                Ok::<_, String>(HomeOf::<OwnedPools<'_>> { orders, levels, plan: plans[at] })
             };
-            Ok(visitor.visit([books(0)?, books(1)?]))
+            Ok(visitor.visit([made(0)?, made(1)?]))
         }
         Home::Hand => Ok(visitor.visit(plans.map(|plan| {
             let (orders, levels) = (Slots::new(plan.orders, true), Slots::new(plan.level_room(), true));
-            Books::<Hand>::new(orders, levels, plan)
+            HomeOf::<Hand> { orders, levels, plan }
         }))),
         Home::System => Ok(on_heap(plans, || Global, visitor)),
         #[cfg(feature = "slab")]
         Home::Slab => Ok(visitor.visit(plans.map(|plan| {
             use crate::places::keyed::{Keyed, Slabs};
-            Books::<Slabs>::new(Keyed::new(plan.orders), Keyed::new(plan.level_room()), plan)
+            let (orders, levels) = (Keyed::new(plan.orders), Keyed::new(plan.level_room()));
+            HomeOf::<Slabs> { orders, levels, plan }
         }))),
         #[cfg(feature = "mimalloc")]
         Home::Mimalloc => Ok(on_heap(plans, || mimalloc::MiMalloc, visitor)),
@@ -104,13 +143,15 @@ pub fn with_books<V: Visitor>(
     }
 }
 
-fn on_heap<A: core::alloc::GlobalAlloc, V: Visitor>(
+fn on_heap<A: core::alloc::GlobalAlloc, V: HomeVisitor>(
     plans: [Plan; 2],
     allocator: fn() -> A,
     visitor: V,
 ) -> V::Out {
-    visitor
-        .visit(plans.map(|plan| Books::<Heaps<A>>::new(Heap::new(allocator()), Heap::new(allocator()), plan)))
+    visitor.visit(plans.map(|plan| {
+        let (orders, levels) = (Heap::new(allocator()), Heap::new(allocator()));
+        HomeOf::<Heaps<A>> { orders, levels, plan }
+    }))
 }
 
 /// Pools for the orders and levels of a plan, which take all their memory at the first of each.
@@ -135,7 +176,10 @@ pub fn pools_for(arena: &ArenaVm, plan: Plan) -> Result<[Units<'_>; 2], String> 
 const IN_HAND: usize = 4_096;
 
 /// Has the pool take its memory: one object, which is freed again.
-fn warm<T, S: Store>(store: &S) -> Result<(), String> {
+///
+/// # Errors
+/// If the arena has no memory for it.
+pub fn warm<T, S: Store>(store: &S) -> Result<(), String> {
     let layout = core::alloc::Layout::new::<T>();
     let object = store.alloc(layout).map_err(text)?;
     // SAFETY: it was just allocated by this store, with this layout, and is not used.

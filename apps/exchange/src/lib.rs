@@ -20,6 +20,12 @@
 //! | `inject` | deliberate violations |
 //! | `run` | a day under the steady-state contract |
 //! | `report` | what is said of it |
+//! | `sums` | the sum of a book, message by message |
+//! | `feed` | what the engine publishes, on its way |
+//! | `engine` | orders that are matched |
+//! | `gateway` | orders that another thread allocates |
+//! | `follow` | books that follow the engine, and are compared with it |
+//! | `engine_run` | engine and builder on their threads |
 //! | `compare` | the same day in one home after the other |
 #![allow(
     missing_docs,
@@ -32,7 +38,12 @@ pub mod book;
 pub mod check;
 pub mod compare;
 pub mod day;
+pub mod engine;
+pub mod engine_run;
+pub mod feed;
+pub mod follow;
 pub mod frames;
+pub mod gateway;
 pub mod handoff;
 pub mod histogram;
 pub mod homes;
@@ -47,3 +58,4 @@ pub mod report;
 pub mod run;
 pub mod shelves;
 pub mod steady;
+pub mod sums;

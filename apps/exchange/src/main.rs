@@ -17,6 +17,7 @@ use clap::{Parser, ValueEnum};
 use exchange::check::check;
 use exchange::compare::{CompareOptions, Entrant, compare};
 use exchange::day::Day;
+use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
 use exchange::places::Home;
 use exchange::run::{RunOptions, run};
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Some(Command::Day(command)) => write_day(&command),
         Some(Command::Run(command)) => keep_books(&command),
         Some(Command::Compare(command)) => compare_homes(&command.options(), command.json.as_deref()),
+        Some(Command::Engine(command)) => match_orders(&command.options()),
         Some(Command::Check(command)) => compare_with_naive(&command),
         None => first_run(),
     };
@@ -126,6 +128,14 @@ fn print(text: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+fn match_orders(options: &EngineOptions) -> Result<(), Failures> {
+    let outcome = run_engine(options).map_err(|why| vec![why])?;
+    let mut failures = outcome.failures.clone();
+    let gateway = if options.gateway { ", by a gateway" } else { "" };
+    failures.extend(print(&format!("{:<22}{}{gateway}\n{outcome}", "orders live in", options.home)));
+    if failures.is_empty() { Ok(()) } else { Err(failures) }
 }
 
 fn compare_with_naive(command: &CheckCommand) -> Result<(), Failures> {

@@ -26,7 +26,7 @@ use crate::handoff::{self, Taker};
 use crate::histogram::{Histogram, Percentiles};
 use crate::homes::{Visitor, with_books};
 use crate::inject::{Injection, Injector};
-use crate::input::Source;
+use crate::input::{Block, Source};
 use crate::itch::{Malformed, Message, parse};
 use crate::places::{Home, Places};
 use crate::steady::{Readings, resident};
@@ -34,14 +34,17 @@ use crate::steady::{Readings, resident};
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
 
-/// The contract: one hot thread.
-static CONTRACT: Contract<NoReason, 1> = Contract::new();
+/// The most hot threads that a command has.
+const THREADS: usize = 3;
+
+/// The contract of the hot threads.
+pub(crate) static CONTRACT: Contract<NoReason, THREADS> = Contract::new();
 
 /// Charges growth of the arena to the thread that caused it.
 static EVENTS: PoolEvents = PoolEvents;
 
 /// How often the warm-up plays the day that is for rehearsal.
-static ROUTES: [Route; 1] = [Route::with_minimum("rehearsal", 16)];
+pub(crate) static ROUTES: [Route; 1] = [Route::with_minimum("rehearsal", 16)];
 
 /// How long no event may come before the warm-up ends, in ns.
 const QUIET_WINDOW: u64 = 50_000_000;
@@ -138,11 +141,12 @@ pub struct Outcome {
 }
 
 /// What the threads of a run share.
-struct Shared {
+#[derive(Default)]
+pub(crate) struct Shared {
     /// The messages of the warm-up are through: the contract's driver decides from here on.
-    is_warm: AtomicBool,
+    pub(crate) is_warm: AtomicBool,
     /// The warm-up has failed, and the hot thread goes on without.
-    is_given_up: AtomicBool,
+    pub(crate) is_given_up: AtomicBool,
 }
 
 /// Keeps all books of the input, and reports. It can be called once in a process.
@@ -155,16 +159,10 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
     } else {
         Source::files(&options.inputs, options.form)?
     };
-    let arena = ArenaVm::create(ArenaVmOptions {
-        prefault: Prefault::AtFill,
-        inherit_on_fork: false,
-        event_hook: Some(&EVENTS),
-        ..ArenaVmOptions::default()
-    });
-    let arena = arena.map_err(|error| error.to_string())?;
+    let arena = create_arena()?;
     CONTRACT.begin_init().map_err(|error| error.to_string())?;
-    let (filler, taker) = handoff::round();
-    let shared = Shared { is_warm: AtomicBool::new(false), is_given_up: AtomicBool::new(false) };
+    let (filler, taker) = handoff::round(Block::touched);
+    let shared = Shared::default();
     thread::scope(|scope| {
         let reader = scope.spawn(move || filler.send_all(source));
         let hot = scope.spawn(|| {
@@ -187,8 +185,19 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
     })
 }
 
+/// An arena whose growth is charged to the thread that caused it.
+pub(crate) fn create_arena() -> Result<ArenaVm, String> {
+    let options = ArenaVmOptions {
+        prefault: Prefault::AtFill,
+        inherit_on_fork: false,
+        event_hook: Some(&EVENTS),
+        ..ArenaVmOptions::default()
+    };
+    ArenaVm::create(options).map_err(|error| error.to_string())
+}
+
 /// What the coordinator saw.
-struct Watched {
+pub(crate) struct Watched {
     alarms: Vec<Record>,
     warnings: Vec<String>,
     failure: Option<String>,
@@ -196,7 +205,7 @@ struct Watched {
 }
 
 /// Drives the warm-up, and takes records until the hot thread has ended.
-fn watch(arena: &ArenaVm, shared: &Shared, has_ended: impl Fn() -> bool) -> Watched {
+pub(crate) fn watch(arena: &ArenaVm, shared: &Shared, has_ended: impl Fn() -> bool) -> Watched {
     const PAUSE: Duration = Duration::from_millis(1);
     const LOOKS_PER_POLL: u32 = 100;
     let arenas: [&dyn Arena; 1] = [arena];
@@ -241,7 +250,7 @@ fn watch(arena: &ArenaVm, shared: &Shared, has_ended: impl Fn() -> bool) -> Watc
 }
 
 impl Watched {
-    fn add_to(self, outcome: &mut Outcome) {
+    pub(crate) fn add_to(self, outcome: &mut Outcome) {
         let report = Report { records: &self.alarms, routes: &ROUTES, ..Report::new(&CONTRACT) };
         outcome.is_armed = self.is_armed && report.was_armed();
         outcome.alarms = report.alarms();
@@ -260,7 +269,7 @@ impl Watched {
 /// The look at the whole process, now and then, while the hot thread is armed.
 struct Lookout<'a> {
     #[cfg(target_os = "linux")]
-    sentinel: tripoint::contract::Sentinel<'a, NoReason, 1>,
+    sentinel: tripoint::contract::Sentinel<'a, NoReason, THREADS>,
     #[cfg(not(target_os = "linux"))]
     arenas: &'a [&'a dyn Arena],
     warnings: Vec<String>,
@@ -326,7 +335,7 @@ const fn rehearsal_plan(plan: Plan) -> Plan {
 struct Keep<'a> {
     options: &'a RunOptions,
     arena: &'a ArenaVm,
-    taker: Taker,
+    taker: Taker<Block>,
     shared: &'a Shared,
 }
 
@@ -395,7 +404,8 @@ impl Visitor for Keep<'_> {
         let mut start = None;
         let mut stopped = None;
         let mut number = 0;
-        let guard = CONTRACT.register(hot_thread(options.home)).map_err(|error| error.to_string())?;
+        let guard =
+            CONTRACT.register(hot_thread(options.home, "books")).map_err(|error| error.to_string())?;
         'input: while let Some(block) = taker.take() {
             if let Some((form, true)) = block.form {
                 deframer.begin(form);
@@ -473,13 +483,13 @@ impl Visitor for Keep<'_> {
 }
 
 /// What the hot thread is held to. A general allocator is called for each order: that is counted, and is no violation.
-const fn hot_thread(home: Home) -> HotThread<'static> {
+pub(crate) const fn hot_thread(home: Home, name: &'static str) -> HotThread<'static> {
     let general = ViolationSet::ALLOC.union(ViolationSet::REALLOC).union(ViolationSet::DEALLOC);
     let classes = match home {
         Home::Pools | Home::Point | Home::Owned | Home::Hand => ViolationSet::STEADY,
         _ => ViolationSet::STEADY.difference(general),
     };
-    HotThread { classes, ..HotThread::new("books") }
+    HotThread { classes, ..HotThread::new(name) }
 }
 
 /// A day that is played again and again, in books of its own.
@@ -530,6 +540,6 @@ fn warm_up<P: Places>(
 }
 
 #[inline(never)]
-fn touch_stack() {
+pub(crate) fn touch_stack() {
     core::hint::black_box(&mut [0_u8; STACK_TOUCHED]).fill(1);
 }

@@ -143,3 +143,53 @@ fn the_report_is_json_too() {
     let depth = |open, close| json.matches(open).count() == json.matches(close).count();
     assert!(depth('{', '}') && depth('[', ']') && json.matches('"').count().is_multiple_of(2));
 }
+
+fn run_engine(more: &[&str]) -> Output {
+    exchange(&[&["engine", "--warmup", "20000"], &SMALL[..], more].concat())
+}
+
+/// (design/exchange.md `.req.engine`, `.engine.run`, `.engine.gateway`)
+#[test]
+fn the_books_of_a_feed_are_the_engines_wherever_orders_live() {
+    let ways: [&[&str]; 6] = [
+        &[],
+        &["--orders", "point"],
+        &["--orders", "owned"],
+        &["--orders", "hand"],
+        &["--gateway"],
+        &["--gateway", "--orders", "system"],
+    ];
+    let sums = ways.map(|way| {
+        let ran = run_engine(way);
+        let summary = text(&ran.stdout);
+        // A general allocator may ask the kernel for memory, which is a violation.
+        if !way.contains(&"system") {
+            assert!(ran.status.success(), "{way:?}: {summary}{}", text(&ran.stderr));
+            assert_eq!(value(&summary, "contract"), "armed, 0 alarms");
+            for thread in ["engine", "builder"] {
+                let work = value(&summary, thread);
+                let zeros = "arena growth 0, allocator calls 0, memory calls 0, page faults 0";
+                assert!(work.ends_with(zeros), "{way:?}: {thread} {work}");
+            }
+        }
+        assert!(!text(&ran.stderr).contains("differ"), "{way:?}: {}", text(&ran.stderr));
+        value(&summary, "sum of all books")
+    });
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");
+    assert_eq!(run_engine(&["--gateway", "--orders", "hand"]).status.code(), Some(1));
+}
+
+/// (design/exchange.md `.engine.compare`)
+#[test]
+fn a_feed_with_a_flaw_is_found() {
+    for kind in ["shares", "omit"] {
+        let ran = run_engine(&["--flaw", "30000", "--flaw-kind", kind]);
+        assert_eq!(ran.status.code(), Some(1), "{kind}");
+        let found = text(&ran.stderr);
+        let names_both = found.contains("the engine's sum is") && found.contains("the builder's");
+        assert!(
+            found.contains("message 30") && (names_both || found.contains("is refused")),
+            "{kind}: {found}"
+        );
+    }
+}
