@@ -89,6 +89,8 @@ pub struct HotReport {
     pub involuntary_switches: Option<u64>,
     /// The processor that the thread had to itself.
     pub pinned_to: Option<usize>,
+    /// Whether it was to have one.
+    pub is_pin_wanted: bool,
     pub messages_per_second: f64,
     pub history: Option<HistoryFound>,
 }
@@ -308,6 +310,7 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
             steady,
             latency: self.meter.latency(),
             pinned_to: None,
+            is_pin_wanted: false,
             involuntary_switches: self.meter.involuntary_switches(),
             messages_per_second: self.meter.messages_per_second(),
             history,

@@ -200,7 +200,7 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
         let (contract, contract_failures) =
             coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());
         let (mut hot, hot_failure) = join(hot);
-        hot.pinned_to = pinning.processor();
+        (hot.pinned_to, hot.is_pin_wanted) = (pinning.processor(), options.pin);
         let (reference, cold_failure) = join(cold);
         let is_different = cold_failure.is_none() && report::matches(&hot, &reference) == Some(false);
         let difference = is_different.then(|| Failure::new("the book differs from the reference"));

@@ -40,12 +40,29 @@ pub type Input = Result<Box<dyn Read + Send>, Failure>;
 /// The most first bytes that say what a file is.
 const MAGIC_MAX: u64 = 6;
 
+/// Opens a file of lines, as [`open_any`] does.
+///
+/// # Errors
+/// The operating system's, or the name of another format.
+pub fn open(path: &Path, progress: &ProgressBar) -> Input {
+    refuse_others(open_any(path, progress)?)
+}
+
+fn refuse_others(mut input: Box<dyn Read + Send>) -> Input {
+    let mut magic = Vec::with_capacity(MAGIC_MAX as usize);
+    input.by_ref().take(MAGIC_MAX).read_to_end(&mut magic).map_err(Failure::new)?;
+    if let Some((_, name, advice)) = OTHERS.iter().find(|(bytes, ..)| magic.starts_with(bytes)) {
+        return Err(Failure::new(format_args!("this is {name}: {advice}")));
+    }
+    Ok(Box::new(io::Cursor::new(magic).chain(input)))
+}
+
 /// Opens a file or the standard input, plain or gzip; `progress` counts the bytes of the
 /// file itself.
 ///
 /// # Errors
-/// The operating system's, or the name of another format.
-pub fn open(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
+/// The operating system's.
+pub fn open_any(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
     let open = || {
         if path == Path::new(STDIN) {
             return plain_or_gzip(stop::stdin()?);
@@ -59,12 +76,9 @@ pub fn open(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>,
 
 fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut input = BufReader::with_capacity(BLOCK_SIZE, input);
-    let mut magic = Vec::with_capacity(MAGIC_MAX as usize);
-    input.by_ref().take(MAGIC_MAX).read_to_end(&mut magic)?;
-    if let Some((_, name, advice)) = OTHERS.iter().find(|(bytes, ..)| magic.starts_with(bytes)) {
-        return Err(io::Error::new(ErrorKind::InvalidData, format!("this is {name}: {advice}")));
-    }
-    let gzip = magic.starts_with(GZIP_MAGIC);
+    let mut magic = Vec::with_capacity(GZIP_MAGIC.len());
+    input.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut magic)?;
+    let gzip = magic == GZIP_MAGIC;
     let whole = io::Cursor::new(magic).chain(input);
     Ok(if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
@@ -291,11 +305,11 @@ mod tests {
         for (bytes, name, advice) in OTHERS {
             let mut file = bytes.to_vec();
             file.extend_from_slice(&[0; 100]);
-            let error = plain_or_gzip(std::io::Cursor::new(file)).err().unwrap().to_string();
+            let error = refuse_others(Box::new(std::io::Cursor::new(file))).err().unwrap().to_string();
             assert_eq!(error, format!("this is {name}: {advice}"));
         }
         let shorter_than_that = std::io::Cursor::new(vec![0x28, 0xb5]);
-        assert!(plain_or_gzip(shorter_than_that).is_ok());
+        assert!(refuse_others(Box::new(shorter_than_that)).is_ok());
     }
 
     #[test]

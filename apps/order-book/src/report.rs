@@ -54,6 +54,8 @@ pub struct Report {
     involuntary_switches: Option<u64>,
     /// The processor that the hot thread had to itself.
     pinned_to: Option<usize>,
+    #[serde(skip)]
+    is_pin_wanted: bool,
     messages_per_second: f64,
     contract: ContractReport,
     /// What was estimated from samples, if there are any.
@@ -104,6 +106,7 @@ impl Report {
             latency_ns: hot.latency,
             involuntary_switches: hot.involuntary_switches,
             pinned_to: hot.pinned_to,
+            is_pin_wanted: hot.is_pin_wanted,
             messages_per_second: hot.messages_per_second,
             contract,
             samples,
@@ -242,10 +245,11 @@ impl Report {
             format_args!("p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {max}"),
         )?;
         let switches = faults(self.involuntary_switches);
-        let pinned = self.pinned_to.map_or_else(
-            || "not pinned (see --pin)".to_owned(),
-            |processor| format!("processor {processor} to itself"),
-        );
+        let pinned = match (self.pinned_to, self.is_pin_wanted) {
+            (Some(processor), _) => format!("processor {processor} to itself"),
+            (None, true) => "not pinned: there is one processor, or the system does not allow it".to_owned(),
+            (None, false) => "not pinned".to_owned(),
+        };
         line(f, "  involuntary switches", format_args!("{switches}; {pinned}"))?;
         line(
             f,

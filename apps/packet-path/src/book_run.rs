@@ -124,7 +124,8 @@ fn keep_books(
         let memory = Arenas::new(&arenas);
         let send = || run::send_requests(&mut asked, ends);
         let (contract, contract_failures) = coordinator.run(&memory, &arenas, send, || hot.is_finished());
-        let (hot, path, path_failure) = join(hot);
+        let (mut hot, path, path_failure) = join(hot);
+        hot.pinned_to = pinning.processor();
         let (sent, sender_failure) = join(sender);
         let (reference, cold_failure) = join(cold);
         let name = feed::name(&options.feed);

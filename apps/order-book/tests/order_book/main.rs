@@ -6,6 +6,7 @@ mod injections;
 mod live;
 #[cfg(target_os = "linux")]
 mod telemetry;
+mod twins;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
