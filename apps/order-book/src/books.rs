@@ -234,9 +234,16 @@ impl<'pool, P: Store> Books<'pool, P> {
         self.room.end_growth();
     }
 
-    /// What comes is another input: its snapshots are of its symbol.
-    pub const fn begin_input(&mut self) {
-        self.of_input = None;
+    /// What comes is another input: its snapshots are of its symbol. A snapshot that no update has named is of none.
+    pub fn begin_input(&mut self) {
+        if let Some(index) = self.of_input.take()
+            && self.books[index].symbol == Symbol::default()
+        {
+            self.used = index;
+            self.books[index].book.clear(&mut self.room);
+            self.books[index].sequence.lose();
+            self.books[index].counts = BookCounts::default();
+        }
         self.is_mixed = false;
         self.nameless = None;
     }

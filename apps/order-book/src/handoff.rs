@@ -107,7 +107,7 @@ impl Round {
         Self::with_tops(0)
     }
 
-    /// The same, and each block has room for so many tops.
+    /// The same, and each block has room for that many tops.
     pub fn with_tops(tops: usize) -> Self {
         let mut round = Self { to_hot: queue(), to_reference: queue(), to_reader: queue() };
         for _ in 0..BLOCKS {

@@ -50,7 +50,7 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// As the options ask for, with a history of so many trades.
+    /// As the options ask for, with a history of that many trades.
     pub fn new(hot: &HotOptions, feed: &FeedOptions, history: usize) -> Self {
         Self {
             warmup_messages: hot.warmup,

@@ -22,7 +22,7 @@ pub fn create_pool(arena: &ArenaVm) -> Result<KeptPool<'_>> {
     Mfs::create(arena, UnitLayout::new(Layout::new::<Piece<'_>>())?, MfsOptions::default())
 }
 
-/// How many pieces an update of so many entries takes.
+/// How many pieces an update takes, by the number of its entries.
 pub fn pieces(entries: usize) -> usize {
     entries.div_ceil(PIECE).max(1)
 }

@@ -17,7 +17,7 @@ impl Places {
         Self { names, begins: Vec::new() }
     }
 
-    /// Notes that the next input begins after so many records.
+    /// Notes that the next input begins after that many records.
     pub fn begin(&mut self, records: u64) {
         self.begins.push(records);
     }

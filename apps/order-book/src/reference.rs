@@ -236,7 +236,7 @@ pub fn keep(
     let mut failure = None;
     while let Some(mut block) = full.receive() {
         if block.input != reference.input {
-            (reference.input, reference.symbol) = (block.input, None);
+            reference.begin_input(block.input);
         }
         for line in block.lines().filter(|_| is_wanted && failure.is_none()) {
             if reference.apply(line).is_none() {
@@ -322,6 +322,12 @@ impl Reference {
         let standing = self.books.values().map(|book| book.bids.len() + book.asks.len()).sum();
         self.peak = self.peak.max(standing);
         Some(())
+    }
+
+    /// What comes is another input. A snapshot that no event has named is of none.
+    fn begin_input(&mut self, input: usize) {
+        (self.input, self.symbol) = (input, None);
+        self.books.remove("");
     }
 
     fn depth_snapshot(&mut self, record: &Object<'_>) -> Option<()> {
@@ -454,7 +460,109 @@ fn levels(side: &SideMap) -> Vec<Level> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+
     use super::*;
+    use crate::books::{Books, BooksMemory, Gaps};
+    use crate::keeper::Keeper;
+    use crate::{kept, levels};
+
+    /// Pieces that may wait: few, so that there is no room now and then.
+    const KEPT: usize = 4;
+
+    /// A record of any kind, with numbers from a small range, so that they often fit.
+    fn any_record() -> impl Strategy<Value = String> {
+        let levels = || {
+            let level =
+                (1..9_u64, 0..3_u64).prop_map(|(price, quantity)| format!(r#"["{price}","{quantity}"]"#));
+            prop::collection::vec(level, 0..12).prop_map(|levels| levels.join(","))
+        };
+        let symbol = prop_oneof![8 => Just("A"), 1 => Just("B")];
+        let update = (symbol, any::<bool>(), 1..30_u64, 0..6_u64, levels(), levels()).prop_map(
+            |(symbol, is_spot, first, more, bids, asks)| {
+                let previous = if is_spot { String::new() } else { format!(r#""pu":{},"#, first - 1) };
+                let last = first + more;
+                format!(
+                    r#"1 {{"e":"depthUpdate","s":"{symbol}","U":{first},"u":{last},{previous}"b":[{bids}],"a":[{asks}]}}"#
+                )
+            },
+        );
+        let symbol = prop_oneof![6 => Just(""), 3 => Just(r#""symbol":"A","#), 1 => Just(r#""symbol":"B","#)];
+        let snapshot = (symbol, 0..30_u64, levels(), levels()).prop_map(|(symbol, number, bids, asks)| {
+            format!(r#"1 {{{symbol}"lastUpdateId":{number},"bids":[{bids}],"asks":[{asks}]}}"#)
+        });
+        prop_oneof![4 => update, 1 => snapshot, 1 => Just("next input".to_owned())]
+    }
+
+    /// An order in which updates follow each other, with some left out.
+    fn in_order() -> impl Strategy<Value = Vec<String>> {
+        let update = (1..4_u64, prop::bool::weighted(0.9), 1..9_u64, 0..3_u64);
+        let snapshot = (0..12_u64, 1..9_u64);
+        prop::collection::vec((update, prop::option::weighted(0.2, snapshot)), 1..40).prop_map(|records| {
+            let mut number = 20;
+            let mut lines = Vec::new();
+            for ((more, is_sent, price, quantity), snapshot) in records {
+                let (before, last) = (number, number + more);
+                number = last;
+                if is_sent {
+                    lines.push(format!(
+                        r#"1 {{"e":"depthUpdate","s":"A","U":{},"u":{last},"pu":{before},"b":[["{price}","{quantity}"]],"a":[]}}"#,
+                        before + 1
+                    ));
+                }
+                if let Some((behind, price)) = snapshot {
+                    let number = number + 3 - behind;
+                    lines.push(format!(r#"1 {{"lastUpdateId":{number},"bids":[["{price}","7"]],"asks":[]}}"#));
+                }
+            }
+            lines
+        })
+    }
+
+    /// Both books read the same lines, and are the same after each. Lines that the first does not take, the second does
+    /// not get.
+    fn assert_agree(lines: &[String]) {
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let (levels, pieces) = (levels::create_pool(&arena).unwrap(), kept::create_pool(&arena).unwrap());
+        let scratch = Mvff::create(&arena, MvffOptions::default()).unwrap();
+        let mut scratch = AllocationPoint::create(&scratch).unwrap();
+        let memory = BooksMemory { levels: 0, kept: KEPT, symbols: 4 };
+        let mut keeper = Keeper::new(Books::new(&levels, &pieces, memory, Gaps::Report).unwrap());
+        let mut reference = Reference { kept: KEPT, is_wanted: true, ..Reference::default() };
+        for line in lines {
+            if line == "next input" {
+                keeper.books.begin_input();
+                reference.begin_input(0);
+            } else if keeper.keep(line.as_bytes(), &mut scratch, &mut ()).is_ok() {
+                reference.apply(line.as_bytes()).unwrap();
+            }
+            assert_eq!(keeper.tally, reference.tally, "{line} in {lines:#?}");
+            assert_eq!(keeper.books.peak(), reference.peak, "{line} in {lines:#?}");
+            for book in keeper.books.books_mut() {
+                let other = &reference.books[book.symbol().as_str()];
+                let counts = book.counts();
+                assert_eq!(book.is_known(), other.is_known(), "{line} in {lines:#?}");
+                assert_eq!((counts.applied, counts.old, counts.gaps), other.counts(), "{line} in {lines:#?}");
+                assert_eq!(book.book().bids().to_vec(), other.bids(), "{line} in {lines:#?}");
+                assert_eq!(book.book().asks().to_vec(), other.asks(), "{line} in {lines:#?}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn two_books_agree_on_any_records(lines in prop::collection::vec(any_record(), 0..40)) {
+            assert_agree(&lines);
+        }
+
+        #[test]
+        fn two_books_agree_on_records_with_gaps(lines in in_order()) {
+            assert_agree(&lines);
+        }
+    }
 
     /// `.req.stream`: memory does not grow with the number of names.
     #[test]

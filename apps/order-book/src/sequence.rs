@@ -19,7 +19,7 @@ pub struct Sequence {
 enum State {
     /// There is no snapshot. Updates are kept: all of this span.
     Waiting(Option<Span>),
-    /// The book is a snapshot, and so many updates were older than it since.
+    /// The book is a snapshot. `old` counts the updates since then that were older than it.
     Snapshot { number: u64, old: u64 },
     /// The book has all updates up to this number.
     Current { number: u64 },

@@ -112,7 +112,7 @@ impl Tickers {
         if self.waiting.is_full()
             && let Some(first) = self.waiting.first()
         {
-            // So many updates later, no ticker for it will come.
+            // By now no ticker for it will come.
             self.waiting.begin += 1;
             self.compare(first);
         }

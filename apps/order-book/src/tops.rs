@@ -25,12 +25,12 @@ pub struct Top {
     ask: Option<Decimal>,
 }
 
-/// How many changes there may be in so many bytes, beside those of `kept` updates that may wait for a snapshot there.
+/// How many changes there may be in that many bytes, beside those of `kept` updates that may wait for a snapshot there.
 pub const fn bound(bytes: usize, kept: usize) -> usize {
     bytes / UPDATE_LINE_BYTES + kept
 }
 
-/// Room for so many, with memory behind it.
+/// Room for that many, with memory behind it.
 pub fn room(count: usize) -> Vec<Top> {
     let mut tops = vec![Top { time: 0, symbol: Symbol::default(), bid: None, ask: None }; count];
     tops.clear();
@@ -46,7 +46,7 @@ pub struct Tops {
 }
 
 impl Tops {
-    /// For so many books; for none, if nothing is to be noted.
+    /// For that many books; for none, if nothing is to be noted.
     pub fn new(books: usize) -> Self {
         Self { changes: Vec::new(), last: vec![(None, None); books] }
     }
