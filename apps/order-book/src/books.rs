@@ -512,3 +512,74 @@ fn best_levels_only<P: Store>(entries: &[Entry], book: &Book<'_, P>) -> Option<u
     let is_best = entries.len() == 2 * bids && matches!(bids, 5 | 10 | 20);
     (is_best && book.bids().count() > bids && book.asks().count() > bids).then_some(bids)
 }
+
+#[cfg(test)]
+mod tests {
+    use tripoint::contract::assert_steady;
+    use tripoint::{ArenaVm, ArenaVmOptions};
+
+    use super::*;
+    use crate::decimal::Decimal;
+    use crate::kept;
+    use crate::levels::{self, Level};
+
+    /// Counts what it is called for.
+    #[derive(Default)]
+    struct Calls {
+        updates: u64,
+        losses: u64,
+        best_bid: Option<Decimal>,
+    }
+
+    impl Strategy for Calls {
+        fn on_update<P: Store>(&mut self, update: &Updated<'_, '_, P>) {
+            self.updates += 1;
+            self.best_bid = update.book.best_bid();
+        }
+
+        fn on_loss(&mut self, _line: &[u8], _number: usize, _symbol: Symbol) {
+            self.losses += 1;
+        }
+    }
+
+    /// The micro gate (design/gates.md `.micro`): updates that wait, a snapshot below them, a gap, and a second symbol.
+    /// The strategy is called after each update that is applied, and at each loss.
+    #[test]
+    fn a_gap_and_a_late_snapshot_are_steady() {
+        let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+        let (levels, kept) = (levels::create_pool(&arena).unwrap(), kept::create_pool(&arena).unwrap());
+        let memory = BooksMemory { levels: 0, kept: 64, symbols: 2 };
+        let mut books = Books::new(&levels, &kept, memory, Gaps::Report).unwrap();
+        let mut calls = Calls::default();
+        let [first, second] = ["A", "B"].map(Symbol::new);
+        let entries = |price| {
+            let level = Level { price: Decimal::from_units(price), quantity: Decimal::from_units(1) };
+            [Entry { side: Side::Bid, level }; 20]
+        };
+        let (mut number, mut turns) = (0, 0);
+        assert_steady!(|| {
+            turns += 1;
+            for symbol in [first, second] {
+                let symbol = symbol.unwrap();
+                // A gap, two updates that wait, a snapshot from between them, and one more.
+                number += 10;
+                let [one, two, three, four] = [1, 2, 3, 4].map(entries);
+                let record = |entries| Record { line: b"1 {}", number, entries };
+                for (before, last, entries) in [(0, 1, &one), (1, 3, &three)] {
+                    let span = Span { before: number + before, last: number + last };
+                    books.update(record(entries), symbol, span, &mut calls).unwrap();
+                }
+                books.snapshot(record(&two), Some(symbol), number + 2, &mut calls).unwrap();
+                let span = Span { before: number + 3, last: number + 4 };
+                books.update(record(&four), symbol, span, &mut calls).unwrap();
+            }
+        });
+        assert_eq!((calls.updates, calls.losses), (4 * turns, 2 * (turns - 1)));
+        assert_eq!(calls.best_bid, Some(Decimal::from_units(4)));
+        for book in books.books_mut() {
+            let counts = book.counts();
+            assert_eq!((counts.applied, counts.old, counts.gaps), (2 * turns, turns, turns - 1));
+            assert_eq!((counts.lost, counts.snapshots, book.book().count()), (0, turns, 3));
+        }
+    }
+}

@@ -135,14 +135,12 @@ pub struct Data {
 
 impl Data {
     /// Reads an object; any other value has no fields.
-    pub fn read<S: Sink>(scanner: &mut Scanner<'_>, sink: &mut S) -> Result<Self> {
-        let mut data = Self::default();
+    pub fn read<S: Sink>(&mut self, scanner: &mut Scanner<'_>, sink: &mut S) -> Result<()> {
         if scanner.peek() == Some(b'{') {
-            scanner.object("an event", |scanner, key| data.member(scanner, key, sink))?;
+            scanner.object("an event", |scanner, key| self.member(scanner, key, sink))
         } else {
-            scanner.skip()?;
+            scanner.skip()
         }
-        Ok(data)
     }
 
     /// Reads the value of a key.

@@ -26,7 +26,7 @@ pub struct Rehearsal<'pool, P: Store> {
 }
 
 /// Pieces of updates that wait for the snapshot.
-const KEPT: usize = 4_096;
+const KEPT: usize = 1_024;
 
 /// Records that a book without memory refuses.
 const REFUSED: [&[u8]; 3] = [

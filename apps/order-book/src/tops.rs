@@ -12,9 +12,8 @@ use crate::failure::Failure;
 use crate::strategy::{Strategy, Updated};
 use crate::symbol::Symbol;
 
-/// The fewest bytes of a record after which the best prices of a book may change:
-/// `1 {"e":"depthUpdate","s":"X","U":1,"u":1,"b":[],"a":[]}`, its line end included.
-const UPDATE_LINE_BYTES: usize = 55;
+/// The fewest bytes of a record after which the best prices of a book may change, its line end included.
+const UPDATE_LINE_BYTES: usize = r#"1 {"e":"depthUpdate","s":"X","U":1,"u":1,"b":[],"a":[]}_"#.len();
 
 /// Best prices, and the time of the record that they came with.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +25,9 @@ pub struct Top {
 }
 
 /// How many changes there may be in that many bytes, beside those of `kept` updates that may wait for a snapshot there.
+/// An update may make two: the loss of the book, and when a snapshot has come, its own.
 pub const fn bound(bytes: usize, kept: usize) -> usize {
-    bytes / UPDATE_LINE_BYTES + kept
+    2 * bytes.div_ceil(UPDATE_LINE_BYTES) + kept
 }
 
 /// Room for that many, with memory behind it.

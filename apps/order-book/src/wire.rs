@@ -35,7 +35,9 @@ fn skip_receive_time(scanner: &mut Scanner<'_>) -> Result<()> {
 #[derive(Default)]
 struct Record {
     stream: Option<StreamName>,
-    data: Option<Data>,
+    data: Option<()>,
+    /// The fields in `data`.
+    wrapped: Data,
     /// The fields of an event that is sent as it is (`/ws/<stream>`), without `stream` and `data` around it.
     bare: Data,
     symbol: Option<Symbol>,
@@ -77,8 +79,8 @@ impl Record {
                 set_once(&mut self.stream, name, scanner, "stream")
             }
             RecordKey::Data => {
-                let data = Data::read(scanner, sink)?;
-                set_once(&mut self.data, data, scanner, "data")
+                set_once(&mut self.data, (), scanner, "data")?;
+                self.wrapped.read(scanner, sink)
             }
             RecordKey::LastUpdateId => {
                 let update = scanner.whole_number()?;
@@ -107,9 +109,9 @@ impl Record {
         if self.bare.has_levels() && (self.stream.is_some() || snapshot != (None, None, None)) {
             return end.malformed(Cause::Wrong("levels beside those of the record"));
         }
-        match (self.stream, &self.data, snapshot) {
-            (Some(stream), Some(data), (None, None, None)) => data.message(stream, end),
-            (None, Some(_), (None, None, None)) => end.malformed(Cause::Missing("field `stream`")),
+        match (self.stream, self.data, snapshot) {
+            (Some(stream), Some(()), (None, None, None)) => self.wrapped.message(stream, end),
+            (None, Some(()), (None, None, None)) => end.malformed(Cause::Missing("field `stream`")),
             (Some(_), None, (None, None, None)) => end.malformed(Cause::Missing("field `data`")),
             (None, None, (None, None, None)) => match self.bare.message(StreamName::NONE, end)? {
                 Message::Trade { .. } if self.bare.symbol().is_none() => {
