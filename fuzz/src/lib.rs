@@ -81,6 +81,9 @@ mod malformed;
 #[allow(dead_code)]
 mod record;
 #[cfg(not(test))]
+#[path = "../../apps/order-book/src/symbol.rs"]
+mod symbol;
+#[cfg(not(test))]
 #[path = "../../apps/order-book/src/wire.rs"]
 mod wire;
 

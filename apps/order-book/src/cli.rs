@@ -17,8 +17,8 @@ const HISTORY_MAX: u64 = 1_000_000;
 /// it then asks of the arena, the global allocator and the kernel is counted,
 /// reported with the line that asked, and dealt with by the policy.
 ///
-/// Ctrl-C and SIGTERM end the input: what was read by then is reported. The second
-/// ends the process at once.
+/// Ctrl-C and SIGTERM end the input: what was read by then is reported. A second one,
+/// half a second later or more, ends the process at once.
 ///
 /// Exit status: 0 if all went well, 1 if something failed, 2 for an option that cannot
 /// be, 3 if a violation failed fast, 128 and its number after a signal.
@@ -31,6 +31,28 @@ pub(crate) struct Options {
     /// Where to write the report as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    /// Where to write the best prices of each book as they change, one line a change: when the record was received,
+    /// the symbol, bid and ask; `-` for none.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tops: Option<PathBuf>,
+
+    /// Where to write all levels of each book at the end, one line a level: symbol, bid or ask, price, quantity; the best
+    /// come first.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+
+    /// Hands records on as late as they were received: as long after the first as it was then.
+    #[arg(long, requires = "input")]
+    pub(crate) as_recorded: bool,
+
+    /// Keeps no second book to compare with: the book tickers remain.
+    #[arg(long)]
+    pub(crate) no_reference: bool,
+
+    /// Leaves a processor to the hot thread, if there are two.
+    #[arg(long)]
+    pub(crate) pin: bool,
 
     #[command(flatten)]
     pub(crate) hot: HotOptions,

@@ -132,7 +132,7 @@ impl Coordinator {
         let [depth, book_ticker, trade, snapshot] = &self.routes;
         match message {
             Message::Depth { .. } => depth.pass(),
-            Message::BookTicker => book_ticker.pass(),
+            Message::BookTicker { .. } => book_ticker.pass(),
             Message::Trade { .. } => trade.pass(),
             Message::Snapshot { .. } => snapshot.pass(),
             Message::Other => {}

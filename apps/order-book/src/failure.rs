@@ -22,6 +22,16 @@ impl Failure {
         Self { line: Some(line), cause: cause.to_string() }
     }
 
+    /// The line of the input.
+    pub const fn line(&self) -> Option<u64> {
+        self.line
+    }
+
+    /// The same, at another line.
+    pub fn with_line(&self, line: Option<u64>) -> Self {
+        Self { line, ..self.clone() }
+    }
+
     /// The same, of an input of this name.
     pub fn of_input(&self, name: &str) -> Self {
         Self::new(format_args!("{name}: {self}"))

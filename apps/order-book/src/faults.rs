@@ -1,18 +1,23 @@
-//! Page faults of one thread, from the kernel's own count.
+//! Page faults and context switches of one thread, from the kernel's own count.
 
-/// Page faults since the thread began.
+/// Page faults since the thread began, and how often it was not done when another thread got its processor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PageFaults {
     /// Served without reading a device.
     pub minor: u64,
     /// Served from a device.
     pub major: u64,
+    pub involuntary_switches: u64,
 }
 
 impl PageFaults {
     /// What came since `earlier`.
     pub const fn since(self, earlier: Self) -> Self {
-        Self { minor: self.minor - earlier.minor, major: self.major - earlier.major }
+        Self {
+            minor: self.minor - earlier.minor,
+            major: self.major - earlier.major,
+            involuntary_switches: self.involuntary_switches - earlier.involuntary_switches,
+        }
     }
 }
 
@@ -30,6 +35,7 @@ pub fn faults_of_this_thread() -> Option<PageFaults> {
     Some(PageFaults {
         minor: u64::try_from(usage.ru_minflt).ok()?,
         major: u64::try_from(usage.ru_majflt).ok()?,
+        involuntary_switches: u64::try_from(usage.ru_nivcsw).ok()?,
     })
 }
 

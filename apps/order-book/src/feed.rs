@@ -1,13 +1,11 @@
-//! The feed: a file, or the built-in exchange.
-
-use std::io::Read;
+//! The feed: files, or the built-in exchange.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::generator::{self, Generator};
 use crate::options::FeedOptions;
-use crate::reader;
+use crate::reader::{self, Input};
 
 /// A bar on a terminal; nothing elsewhere.
 pub fn progress_bar() -> ProgressBar {
@@ -15,26 +13,43 @@ pub fn progress_bar() -> ProgressBar {
     ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Where records come from, or why they cannot.
-pub type Input = Result<Box<dyn Read + Send>, Failure>;
+/// Opens the inputs that the options ask for; `progress` shows how much was read.
+pub fn open_all(options: &FeedOptions, progress: &ProgressBar) -> Vec<Input> {
+    if options.input.is_empty() {
+        return vec![Ok(Box::new(Generator::new(
+            options.market,
+            options.profile,
+            options.messages,
+            progress,
+        )))];
+    }
+    progress.set_length(0);
+    options.input.iter().map(|path| reader::open(path, progress)).collect()
+}
 
-/// Opens what the options ask for; `progress` shows how much was read.
+/// Opens the only input that the options ask for.
 pub fn open(options: &FeedOptions, progress: &ProgressBar) -> Input {
-    match &options.input {
-        Some(path) => reader::open(path, progress),
-        None => Ok(Box::new(Generator::new(options.market, options.profile, options.messages, progress))),
+    let mut inputs = open_all(options, progress);
+    match (inputs.pop(), inputs.is_empty()) {
+        (Some(input), true) => input,
+        _ => Err(Failure::new("here one --input is all that can be read")),
     }
 }
 
-/// What the input is called.
-pub fn name(options: &FeedOptions) -> String {
-    match &options.input {
-        Some(path) => path.display().to_string(),
-        None => format!(
+/// What the inputs are called.
+pub fn names(options: &FeedOptions) -> Vec<String> {
+    if options.input.is_empty() {
+        return vec![format!(
             "built-in exchange, {:?}, {:?}, seed {:#x}",
             options.market,
             options.profile,
             generator::SEED
-        ),
+        )];
     }
+    options.input.iter().map(|path| path.display().to_string()).collect()
+}
+
+/// What they are called together.
+pub fn name(options: &FeedOptions) -> String {
+    names(options).join(", ")
 }

@@ -1,11 +1,12 @@
 //! A small deterministic exchange that writes the wire format.
 //!
-//! It keeps a book of its own and publishes every change of it. Feeds begin in
-//! the middle of the day, so its book is full before the first record: readers
-//! know only a part until the snapshot comes, halfway. How busy it is, and whether
-//! the feed has gaps, is a matter of its [`Profile`].
+//! It keeps a book of its own and publishes every change of it, and its best prices each time. Feeds begin in the
+//! middle of the day, so its book is full before the first record: readers have to ask for a snapshot, as
+//! recorders do, whose answer comes late. Halfway comes one that is ahead of the stream. How busy it is, and whether the
+//! feed has gaps, is a matter of its [`Profile`].
 
-use std::collections::BTreeMap;
+use core::mem;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 
 use indicatif::ProgressBar;
@@ -15,8 +16,14 @@ use crate::market::{Market, Profile};
 /// What the exchange's random numbers start from.
 pub const SEED: u64 = 0x7219_0147;
 
-/// Depth updates after the snapshot that are older than it.
-const STALE_UPDATES: u64 = 3;
+/// Depth updates after the snapshot halfway that are older than it.
+const OLD_UPDATES: u64 = 3;
+
+/// The record at which the first snapshot is asked for.
+const FIRST_REQUEST: u64 = 5;
+
+/// Records until the answer comes, and from a gap to the request.
+const DELAY: u64 = 15;
 
 /// What is different from profile to profile. Shares are in thousandths.
 #[derive(Clone, Copy)]
@@ -28,8 +35,7 @@ struct Habits {
     /// Levels of a side that an ordinary change, and a burst, touch at most.
     levels: u64,
     burst_levels: u64,
-    /// How many records come after a gap: changes of the book that are not sent,
-    /// and then a snapshot.
+    /// How many gaps there are: changes of the book that are not sent, and some time later a snapshot.
     gap_share: u64,
 }
 
@@ -74,7 +80,16 @@ pub struct Generator {
     bids: SideMap,
     asks: SideMap,
     update: u64,
+    /// The number of the last update that was sent, or is lost in a gap.
+    sent_update: u64,
     trade: u64,
+    /// When the next snapshot is to be asked for, in records.
+    request: Option<u64>,
+    /// The answer, and when it comes.
+    answer: Option<(u64, Vec<u8>)>,
+    is_past_half: bool,
+    /// Messages that are to be written.
+    queue: VecDeque<Vec<u8>>,
     line: Vec<u8>,
     read: usize,
     progress: ProgressBar,
@@ -95,7 +110,12 @@ impl Generator {
             bids: SideMap::new(),
             asks: SideMap::new(),
             update: 5_000_000_000_000,
+            sent_update: 5_000_000_000_000,
             trade: 5_000_000_000,
+            request: Some(FIRST_REQUEST),
+            answer: None,
+            is_past_half: false,
+            queue: VecDeque::new(),
             line: Vec::new(),
             read: 0,
             progress: progress.clone(),
@@ -103,28 +123,19 @@ impl Generator {
         for _ in 0..100 {
             exchange.change_book();
         }
+        exchange.sent_update = exchange.update;
         exchange
     }
 
     fn write_record(&mut self) -> io::Result<()> {
         self.clock += 1 + self.random.below(7_000_000);
+        while self.queue.is_empty() {
+            self.make_messages()?;
+        }
+        let message = self.queue.pop_front().unwrap_or_default();
         self.line.clear();
         write!(self.line, "{} ", self.clock)?;
-        let snapshot = self.messages / 2;
-        if self.sent == snapshot {
-            self.write_snapshot()?;
-        } else if self.sent > snapshot && self.sent <= snapshot + STALE_UPDATES {
-            self.write_stale_update()?;
-        } else if self.habits.gap_share != 0 && self.random.below(1_000) < self.habits.gap_share {
-            self.write_after_gap()?;
-        } else {
-            let depth_end = self.habits.depth_share;
-            match self.random.below(1_000) {
-                kind if kind < depth_end => self.write_depth_update()?,
-                kind if kind < depth_end + TRADE_SHARE => self.write_trade()?,
-                _ => self.write_book_ticker()?,
-            }
-        }
+        self.line.extend_from_slice(&message);
         self.line.push(b'\n');
         self.read = 0;
         self.sent += 1;
@@ -132,96 +143,159 @@ impl Generator {
         Ok(())
     }
 
-    fn write_snapshot(&mut self) -> io::Result<()> {
-        write!(self.line, r#"{{"lastUpdateId":{},"bids":"#, self.update)?;
-        write_levels(&mut self.line, self.bids.iter().rev())?;
-        self.line.extend_from_slice(br#","asks":"#);
-        write_levels(&mut self.line, self.asks.iter())?;
-        self.line.push(b'}');
+    fn make_messages(&mut self) -> io::Result<()> {
+        let depth_end = self.habits.depth_share;
+        if let Some((_, answer)) = self.answer.take_if(|(due, _)| *due <= self.sent) {
+            self.queue.push_back(answer);
+        } else if self.request.take_if(|due| *due <= self.sent).is_some() {
+            self.ask_for_snapshot()?;
+        } else if !self.is_past_half && self.sent >= self.messages / 2 {
+            self.is_past_half = true;
+            self.send_snapshot_ahead()?;
+        } else if self.random.below(1_000) < self.habits.gap_share && self.is_in_sync() {
+            self.leave_gap();
+        } else {
+            match self.random.below(1_000) {
+                kind if kind < depth_end => self.send_update()?,
+                kind if kind < depth_end + TRADE_SHARE => self.send(Self::write_trade)?,
+                _ => self.send(Self::write_book_ticker)?,
+            }
+        }
         Ok(())
     }
 
-    /// A snapshot, seconds later and many updates on.
-    fn write_after_gap(&mut self) -> io::Result<()> {
+    /// Whether readers have a snapshot, or none is on its way.
+    const fn is_in_sync(&self) -> bool {
+        self.request.is_none() && self.answer.is_none()
+    }
+
+    fn send(&mut self, write: impl FnOnce(&mut Self, &mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+        let mut message = Vec::new();
+        write(self, &mut message)?;
+        self.queue.push_back(message);
+        Ok(())
+    }
+
+    /// An update, and the best prices after it: mostly in front of it.
+    fn send_update(&mut self) -> io::Result<()> {
+        let changes = self.change_book();
+        self.send(Self::write_book_ticker)?;
+        self.send(|exchange, message| exchange.write_depth(message, &changes))?;
+        let last = self.queue.len() - 1;
+        if self.random.below(4) == 0 {
+            self.queue.swap(last - 1, last);
+        }
+        Ok(())
+    }
+
+    /// An update whose changes are in two parts, and a snapshot from between them.
+    fn split_update(&mut self) -> io::Result<(Vec<u8>, Vec<u8>)> {
+        let (mut bids, mut asks) = self.change_book();
+        self.send(Self::write_book_ticker)?;
+        let mut snapshot = Vec::new();
+        self.write_snapshot(&mut snapshot)?;
+        let (later_bids, later_asks) = self.change_book();
+        self.send(Self::write_book_ticker)?;
+        bids.extend(later_bids);
+        asks.extend(later_asks);
+        let mut update = Vec::new();
+        self.write_depth(&mut update, &(bids, asks))?;
+        Ok((snapshot, update))
+    }
+
+    /// The snapshot that is asked for now comes after updates that are newer.
+    fn ask_for_snapshot(&mut self) -> io::Result<()> {
+        let (snapshot, update) = self.split_update()?;
+        self.queue.push_back(update);
+        self.answer = Some((self.sent + DELAY, snapshot));
+        self.send_update()
+    }
+
+    /// A snapshot that comes before updates that it has.
+    fn send_snapshot_ahead(&mut self) -> io::Result<()> {
+        for _ in 0..OLD_UPDATES {
+            self.send_update()?;
+        }
+        let (snapshot, update) = self.split_update()?;
+        self.queue.push_front(snapshot);
+        self.queue.push_back(update);
+        Ok(())
+    }
+
+    /// Changes that are not sent. Readers notice at the next update.
+    fn leave_gap(&mut self) {
         for _ in 0..GAP_CHANGES {
             self.change_book();
-            self.update += 1 + self.random.below(1_000);
         }
-        self.write_snapshot()
+        self.sent_update = self.update;
+        self.request = Some(self.sent + DELAY);
     }
 
-    /// An update from before the snapshot, whose levels stand nowhere near.
-    fn write_stale_update(&mut self) -> io::Result<()> {
-        let old = self.update - self.random.below(1_000);
-        let (bids, asks) = (SideMap::from([(1, 1)]), SideMap::from([(9_000_000, 1)]));
-        self.write_depth(old - 10, old, old - 11, &bids, &asks)
-    }
-
-    fn write_depth_update(&mut self) -> io::Result<()> {
-        let previous = self.update;
-        let (bids, asks) = self.change_book();
-        self.update += 1 + self.random.below(1_000);
-        self.write_depth(previous + 1, self.update, previous, &bids, &asks)
-    }
-
-    fn write_depth(
-        &mut self,
-        first: u64,
-        last: u64,
-        previous: u64,
-        bids: &SideMap,
-        asks: &SideMap,
-    ) -> io::Result<()> {
-        let millis = self.clock / 1_000_000;
-        write!(self.line, r#"{{"stream":"btcusdt@depth","data":{{"e":"depthUpdate","E":{millis},"#)?;
-        match self.market {
-            Market::Futures => write!(
-                self.line,
-                r#""T":{millis},"s":"BTCUSDT","U":{first},"u":{last},"pu":{previous},"b":"#
-            )?,
-            Market::Spot => write!(self.line, r#""s":"BTCUSDT","U":{first},"u":{last},"b":"#)?,
-        }
-        write_levels(&mut self.line, bids.iter())?;
-        self.line.extend_from_slice(br#","a":"#);
-        write_levels(&mut self.line, asks.iter())?;
-        self.line.extend_from_slice(b"}}");
+    fn write_snapshot(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
+        write!(message, r#"{{"lastUpdateId":{},"bids":"#, self.update)?;
+        write_levels(message, self.bids.iter().rev())?;
+        message.extend_from_slice(br#","asks":"#);
+        write_levels(message, self.asks.iter())?;
+        message.push(b'}');
         Ok(())
     }
 
-    fn write_trade(&mut self) -> io::Result<()> {
+    /// An update of all that was not sent yet.
+    fn write_depth(&mut self, message: &mut Vec<u8>, (bids, asks): &(SideMap, SideMap)) -> io::Result<()> {
+        let (previous, last) = (mem::replace(&mut self.sent_update, self.update), self.update);
+        let millis = self.clock / 1_000_000;
+        write!(message, r#"{{"stream":"btcusdt@depth","data":{{"e":"depthUpdate","E":{millis},"#)?;
+        match self.market {
+            Market::Futures => {
+                // The numbers of a market with other symbols are not without holes.
+                let first = previous + 1 + self.random.below(last - previous);
+                write!(message, r#""T":{millis},"s":"BTCUSDT","U":{first},"u":{last},"pu":{previous},"b":"#)?;
+            }
+            Market::Spot => {
+                write!(message, r#""s":"BTCUSDT","U":{},"u":{last},"b":"#, previous + 1)?;
+            }
+        }
+        write_levels(message, bids.iter())?;
+        message.extend_from_slice(br#","a":"#);
+        write_levels(message, asks.iter())?;
+        message.extend_from_slice(b"}}");
+        Ok(())
+    }
+
+    fn write_trade(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         self.trade += 1;
         let millis = self.clock / 1_000_000;
         let seller_is_maker = self.random.below(2) == 0;
         let price = Price(if seller_is_maker { self.middle + 1 } else { self.middle });
         let (trade, quantity) = (self.trade, Quantity(1 + self.random.below(2_000)));
         write!(
-            self.line,
+            message,
             r#"{{"stream":"btcusdt@trade","data":{{"e":"trade","E":{millis},"T":{millis},"s":"BTCUSDT","t":{trade},"p":"{price}","q":"{quantity}","#
         )?;
         match self.market {
-            Market::Futures => write!(self.line, r#""X":"MARKET","m":{}}}}}"#, !seller_is_maker),
+            Market::Futures => write!(message, r#""X":"MARKET","m":{}}}}}"#, !seller_is_maker),
             Market::Spot => {
-                write!(self.line, r#""b":{trade}1,"a":{trade}2,"m":{},"M":true}}}}"#, !seller_is_maker)
+                write!(message, r#""b":{trade}1,"a":{trade}2,"m":{},"M":true}}}}"#, !seller_is_maker)
             }
         }
     }
 
-    fn write_book_ticker(&mut self) -> io::Result<()> {
+    fn write_book_ticker(&mut self, message: &mut Vec<u8>) -> io::Result<()> {
         let millis = self.clock / 1_000_000;
         let (bid, bid_quantity) = best(self.bids.last_key_value());
         let (ask, ask_quantity) = best(self.asks.first_key_value());
-        self.line.extend_from_slice(br#"{"stream":"btcusdt@bookTicker","data":{"#);
+        message.extend_from_slice(br#"{"stream":"btcusdt@bookTicker","data":{"#);
         if self.market == Market::Futures {
-            write!(self.line, r#""e":"bookTicker","T":{millis},"E":{millis},"#)?;
+            write!(message, r#""e":"bookTicker","T":{millis},"E":{millis},"#)?;
         }
         write!(
-            self.line,
+            message,
             r#""u":{},"s":"BTCUSDT","b":"{bid}","B":"{bid_quantity}","a":"{ask}","A":"{ask_quantity}"}}}}"#,
             self.update
         )
     }
 
-    /// Moves the middle and changes levels around it; returns the changes, where
+    /// Moves the middle and changes levels around it, up to a new number; returns the changes, in which
     /// a quantity of zero means that the level is gone.
     fn change_book(&mut self) -> (SideMap, SideMap) {
         self.middle = (self.middle + self.random.below(7) - 3).clamp(LOWEST_MIDDLE, HIGHEST_MIDDLE);
@@ -245,6 +319,7 @@ impl Generator {
         asks.insert(middle + 1, 1 + self.random.below(10_000));
         apply(&mut self.bids, &bids);
         apply(&mut self.asks, &asks);
+        self.update += 1 + self.random.below(1_000);
         (bids, asks)
     }
 }
@@ -342,9 +417,13 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
+
     use super::*;
-    use crate::record::{Message, Side, entries_bound};
-    use crate::wire::parse;
+    use crate::books::{Books, BooksMemory, Gaps};
+    use crate::decimal::Decimal;
+    use crate::keeper::Keeper;
+    use crate::{kept, levels};
 
     fn feed(market: Market, profile: Profile, messages: u64) -> (Generator, Vec<u8>) {
         let mut exchange = Generator::new(market, profile, messages, &ProgressBar::hidden());
@@ -368,48 +447,41 @@ mod tests {
             (Market::Spot, Profile::Normal),
             (Market::Spot, Profile::Quiet),
             (Market::Futures, Profile::Stressed),
+            (Market::Spot, Profile::Stressed),
         ] {
             let (exchange, bytes) = feed(market, profile, 5_000);
-            let (mut bids, mut asks) = (BTreeMap::new(), BTreeMap::new());
-            let (mut snapshot, mut stale, mut kinds) = (None, 0, [0; 4]);
+            let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+            let (levels, kept) = (levels::create_pool(&arena).unwrap(), kept::create_pool(&arena).unwrap());
+            let scratch = Mvff::create(&arena, MvffOptions::default()).unwrap();
+            let mut scratch = AllocationPoint::create(&scratch).unwrap();
+            let memory = BooksMemory { levels: 0, kept: 4_096, symbols: 1 };
+            let mut keeper = Keeper::new(Books::new(&levels, &kept, memory, Gaps::Report).unwrap());
             for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                let mut entries = Vec::with_capacity(entries_bound(line.len()));
-                let message = parse(line, |entry| {
-                    entries.push(entry);
-                    Ok(())
-                });
-                match message.unwrap() {
-                    Message::Depth { update } if snapshot.is_some_and(|last| update <= last) => {
-                        (stale, kinds[0]) = (stale + 1, kinds[0] + 1);
-                        continue;
-                    }
-                    Message::Depth { .. } => kinds[0] += 1,
-                    Message::BookTicker => kinds[1] += 1,
-                    Message::Trade { .. } => kinds[2] += 1,
-                    Message::Other => panic!("no other streams are written"),
-                    Message::Snapshot { update } => {
-                        (snapshot, kinds[3]) = (Some(update), kinds[3] + 1);
-                        bids.clear();
-                        asks.clear();
-                    }
-                }
-                for entry in entries {
-                    let side = if entry.side == Side::Bid { &mut bids } else { &mut asks };
-                    match entry.level.quantity.to_string().as_str() {
-                        "0.00" => side.remove(&entry.level.price),
-                        quantity => side.insert(entry.level.price, quantity.to_owned()),
-                    };
-                }
+                keeper.keep(line, &mut scratch, &mut ()).unwrap();
             }
-            assert_eq!((stale, kinds.iter().sum::<u64>()), (STALE_UPDATES, 5_000));
-            // One halfway, and one after each gap.
-            assert_eq!(kinds[3] > 1, profile == Profile::Stressed);
-            assert!(kinds.iter().all(|&count| count > 0));
-            assert_eq!((bids.len(), asks.len()), (exchange.bids.len(), exchange.asks.len()));
-            let best = |side: Option<(&u64, &u64)>| side.map(|(&price, _)| Price(price).to_string());
-            let text = |price: &crate::decimal::Decimal| price.to_string();
-            assert_eq!(bids.keys().next_back().map(text), best(exchange.bids.last_key_value()));
-            assert_eq!(asks.keys().next().map(text), best(exchange.asks.first_key_value()));
+            let tally = keeper.tally;
+            assert_eq!(tally.messages, 5_000);
+            assert!(
+                tally.depth_updates > 50 && tally.book_tickers > 1_000 && tally.trades > 500,
+                "{tally:?}"
+            );
+            let [book] = keeper.books.books_mut() else { panic!("one symbol") };
+            let (counts, compared) = (book.counts(), book.compared());
+            assert_eq!(counts.gaps > 0, profile == Profile::Stressed, "{counts:?}");
+            // One at first and one halfway; the first is on top of updates that wait.
+            assert_eq!(counts.snapshots, 2 + counts.gaps, "{counts:?}");
+            assert_eq!((counts.old_snapshots, counts.crossed), (0, 0));
+            assert!(counts.old >= OLD_UPDATES && book.is_known(), "{counts:?}");
+            assert_eq!(compared.different, 0, "{compared:?}");
+            assert!(compared.equal > counts.applied * 9 / 10, "{compared:?} {counts:?}");
+            for (side, map) in [(book.book().bids(), &exchange.bids), (book.book().asks(), &exchange.asks)] {
+                let found = side.to_vec().into_iter().map(|level| (level.price, level.quantity));
+                let decimal = |text: String| Decimal::parse(&text).unwrap();
+                let wanted = map.iter().map(|(&price, &lots)| {
+                    (decimal(Price(price).to_string()), decimal(Quantity(lots).to_string()))
+                });
+                assert!(found.eq(wanted), "{market:?} {profile:?}");
+            }
         }
     }
 }

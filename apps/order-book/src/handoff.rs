@@ -8,6 +8,8 @@ use core::time::Duration;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
+use crate::tops::{self, Top};
+
 /// The bytes of a block, and so of the longest line: 1 MiB.
 pub const BLOCK_SIZE: usize = 1 << 20;
 
@@ -24,6 +26,10 @@ const PAUSE: Duration = Duration::from_micros(100);
 pub struct Block {
     bytes: Box<[u8]>,
     used: usize,
+    /// Which of the inputs the lines are from.
+    pub input: usize,
+    /// What the hot thread noted of them.
+    pub tops: Vec<Top>,
 }
 
 impl Block {
@@ -31,12 +37,12 @@ impl Block {
         let mut bytes = vec![0; BLOCK_SIZE].into_boxed_slice();
         // Zeroed memory may not be there before it is written.
         core::hint::black_box(&mut bytes).fill(b'\n');
-        Self { bytes, used: 0 }
+        Self { bytes, used: 0, input: 0, tops: Vec::new() }
     }
 
     /// A block without memory, for rehearsals.
     pub fn empty() -> Self {
-        Self { bytes: Box::default(), used: 0 }
+        Self { bytes: Box::default(), used: 0, input: 0, tops: Vec::new() }
     }
 
     /// All of the memory, to be filled.
@@ -47,6 +53,18 @@ impl Block {
     /// Keeps the first `size` bytes as contents.
     pub fn truncate(&mut self, size: usize) {
         self.used = size.min(BLOCK_SIZE);
+    }
+
+    /// Makes these bytes the contents, lines of that input. There have to be at most as many as a block has.
+    pub fn set(&mut self, contents: &[u8], input: usize) {
+        self.bytes[..contents.len()].copy_from_slice(contents);
+        (self.used, self.input) = (contents.len(), input);
+    }
+
+    /// Keeps only what comes from `begin` on.
+    pub fn keep_from(&mut self, begin: usize) {
+        self.bytes.copy_within(begin..self.used, 0);
+        self.used -= begin;
     }
 
     /// Keeps only the first `count` lines.
@@ -86,9 +104,16 @@ pub struct Round {
 impl Round {
     /// Empty queues, and every block on its way to the reader.
     pub fn new() -> Self {
+        Self::with_tops(0)
+    }
+
+    /// The same, and each block has room for that many tops.
+    pub fn with_tops(tops: usize) -> Self {
         let mut round = Self { to_hot: queue(), to_reference: queue(), to_reader: queue() };
         for _ in 0..BLOCKS {
-            round.to_reader.0.send(Block::new());
+            let mut block = Block::new();
+            block.tops = tops::room(tops);
+            round.to_reader.0.send(block);
         }
         round
     }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use tripoint::contract::Guard;
 use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
 
+use crate::books::{BookCounts, Books, BooksMemory, Gaps};
 use crate::coordinator::{Coordinator, Reason};
 use crate::decimal::Decimal;
 use crate::handoff::BLOCK_SIZE;
@@ -14,11 +15,17 @@ use crate::history::{Objects, Trade};
 use crate::hot_failure::{HotCause, HotFailure};
 use crate::inject::Injection;
 use crate::keeper::Keeper;
+use crate::kept::KeptPool;
 use crate::levels::{Level, extend_pool};
+use crate::options::{FeedOptions, HotOptions};
 use crate::record::{Entry, Message, entries_bound};
 use crate::rehearsal::Rehearsal;
+use crate::sequence::Break;
 use crate::steady::{Latency, SteadyCosts, SteadyMeter};
+use crate::strategy::Strategy;
+use crate::symbol::Symbol;
 use crate::tally::Tally;
+use crate::tickers::Compared;
 
 /// Stack that is touched before it is needed, in bytes: recursion here is at most
 /// as deep as a tree is high, and frames are small.
@@ -32,26 +39,58 @@ const INJECTION_MESSAGE: u64 = 100;
 pub struct Preparation {
     /// Records of the warm-up.
     pub warmup_messages: u64,
-    /// Levels to have memory for.
-    pub levels: usize,
+    /// What the books are to have memory for.
+    pub memory: BooksMemory,
+    /// What a gap in the numbers does.
+    pub gaps: Gaps,
     /// Trades to keep, if the pools have objects for a history.
     pub history: usize,
     /// A violation to commit in the steady part.
     pub inject: Option<Injection>,
 }
 
-/// What the hot thread found, and what it cost.
-#[derive(Default)]
-pub struct HotReport {
-    pub tally: Tally,
+impl Preparation {
+    /// As the options ask for, with a history of that many trades.
+    pub fn new(hot: &HotOptions, feed: &FeedOptions, history: usize) -> Self {
+        Self {
+            warmup_messages: hot.warmup,
+            memory: BooksMemory { levels: hot.levels, kept: hot.kept, symbols: hot.symbols },
+            gaps: hot.gaps_of(feed),
+            history,
+            inject: hot.inject,
+        }
+    }
+}
+
+/// The book of a symbol at the end.
+pub struct BookFound {
+    pub symbol: Symbol,
+    pub is_known: bool,
     pub bids: Vec<Level>,
     pub asks: Vec<Level>,
     pub best_bid: Option<Decimal>,
     pub best_ask: Option<Decimal>,
+    pub counts: BookCounts,
+    pub compared: Compared,
+    pub first_gap: Option<(u64, Break)>,
+    pub first_crossed: Option<u64>,
+}
+
+/// What the hot thread found, and what it cost.
+#[derive(Default)]
+pub struct HotReport {
+    pub tally: Tally,
+    pub books: Vec<BookFound>,
     pub peak_levels: usize,
     pub steady_messages: u64,
     pub steady: SteadyCosts,
     pub latency: Latency,
+    /// How often the kernel took the processor away in the steady part; `None` if it does not say.
+    pub involuntary_switches: Option<u64>,
+    /// The processor that the thread had to itself.
+    pub pinned_to: Option<usize>,
+    /// Whether it was to have one.
+    pub is_pin_wanted: bool,
     pub messages_per_second: f64,
     pub history: Option<HistoryFound>,
 }
@@ -62,14 +101,17 @@ pub struct Pools<'pool, L, S> {
     pub arena: &'pool ArenaVm,
     /// Level nodes.
     pub levels: &'pool L,
+    /// Updates that wait for a snapshot.
+    pub kept: &'pool KeptPool<'pool>,
     /// The entries of one record.
     pub scratch: &'pool S,
     /// The last trades, if they are to be kept.
     pub history: Option<&'pool Objects<'pool>>,
 }
 
-/// The state of the hot thread.
-pub struct HotThread<'pool, L: Store, S: ManualPool> {
+/// The state of the hot thread, with a strategy that is called after each update.
+pub struct HotThread<'pool, L: Store, S: ManualPool, T: Strategy = ()> {
+    strategy: T,
     keeper: Keeper<'pool, L>,
     scratch: AllocationPoint<'pool, S>,
     rehearsal: Rehearsal<'pool, L>,
@@ -85,7 +127,7 @@ pub struct HotThread<'pool, L: Store, S: ManualPool> {
     clock: Instant,
 }
 
-impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
+impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
     /// Takes the memory that the steady part will need from the pools; it returns
     /// all but the buffer to them (design/order-book.md `.warmup.memory`).
     pub fn prepare(
@@ -93,18 +135,21 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         coordinator: &'pool Coordinator,
         pools: Pools<'pool, L, S>,
         rehearsal: Rehearsal<'pool, L>,
+        strategy: T,
     ) -> Result<Self, HotCause> {
         touch_stack();
         let guard = coordinator.register().map_err(HotCause::NotRegistered)?;
-        extend_pool(pools.levels, preparation.levels).map_err(HotCause::NoLevels)?;
+        extend_pool(pools.levels, preparation.memory.levels).map_err(HotCause::NoLevels)?;
         let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
         drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
         let historian = pools.history.map(|objects| Historian::prepare(objects, preparation.history));
         let historian = historian.transpose().map_err(HotCause::NoHistory)?;
-        let keeper = Keeper::new(pools.levels, preparation.levels);
+        let books = Books::new(pools.levels, pools.kept, preparation.memory, preparation.gaps);
+        let keeper = Keeper::new(books.map_err(HotCause::NoKept)?);
         let meter = SteadyMeter::new(pools.arena)?;
         let (burst, clock) = (0, Instant::now());
         Ok(Self {
+            strategy,
             keeper,
             scratch,
             rehearsal,
@@ -117,6 +162,16 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
             burst,
             clock,
         })
+    }
+
+    /// What comes is another input.
+    pub fn begin_input(&mut self) {
+        self.keeper.books.begin_input();
+    }
+
+    /// The strategy.
+    pub const fn strategy_mut(&mut self) -> &mut T {
+        &mut self.strategy
     }
 
     /// Begins a burst of lines that are there already, of that many bytes. In front of it the moment is quiet.
@@ -136,7 +191,7 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
             self.warm_up()?;
             self.clock = Instant::now();
         }
-        let message = self.keeper.keep(line, &mut self.scratch)?;
+        let message = self.keeper.keep(line, &mut self.scratch, &mut self.strategy)?;
         self.coordinator.pass(message);
         if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message) {
             historian.keep(Trade { record: self.keeper.tally.messages, price, quantity });
@@ -184,7 +239,7 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
             let (lines, keeper) = self.rehearsal.play();
             let mut start = Instant::now();
             for line in lines {
-                let message = keeper.keep(line, &mut self.scratch)?;
+                let message = keeper.keep(line, &mut self.scratch, &mut ())?;
                 self.coordinator.pass(message);
                 if let (Some(historian), Message::Trade { price, quantity }) = (&mut self.historian, message)
                 {
@@ -199,7 +254,7 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
             self.rehearsal.hand_off();
             self.guard.check();
         }
-        self.keeper.book.end_growth();
+        self.keeper.books.end_growth();
         self.meter.begin();
         self.guard.check();
         if let Some(historian) = &mut self.historian {
@@ -233,17 +288,30 @@ impl<'pool, L: Store, S: ManualPool> HotThread<'pool, L, S> {
         let steady = self.meter.costs();
         let (historian, guard) = (self.historian, self.guard);
         let history = historian.map(|historian| historian.finish(guard));
-        let Keeper { book, tally } = self.keeper;
+        let Keeper { mut books, tally } = self.keeper;
+        let peak_levels = books.peak();
+        let found = books.books_mut().iter_mut().map(|book| BookFound {
+            symbol: book.symbol(),
+            is_known: book.is_known(),
+            bids: book.book().bids().to_vec(),
+            asks: book.book().asks().to_vec(),
+            best_bid: book.book().best_bid(),
+            best_ask: book.book().best_ask(),
+            counts: book.counts(),
+            compared: book.compared(),
+            first_gap: book.first_gap(),
+            first_crossed: book.first_crossed(),
+        });
         HotReport {
             tally,
-            bids: book.bids().to_vec(),
-            asks: book.asks().to_vec(),
-            best_bid: book.best_bid(),
-            best_ask: book.best_ask(),
-            peak_levels: book.peak(),
+            books: found.collect(),
+            peak_levels,
             steady_messages: self.meter.messages(),
             steady,
             latency: self.meter.latency(),
+            pinned_to: None,
+            is_pin_wanted: false,
+            involuntary_switches: self.meter.involuntary_switches(),
             messages_per_second: self.meter.messages_per_second(),
             history,
         }

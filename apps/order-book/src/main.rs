@@ -24,14 +24,21 @@ use std::thread;
 use order_book::contract_report::ContractReport;
 use order_book::coordinator::Coordinator;
 use order_book::failure::Failure;
-use order_book::feed::Input;
-use order_book::handoff::Round;
+use order_book::handoff::{BLOCK_SIZE, Round};
 use order_book::hot::{HotReport, Pools, Preparation};
-use order_book::reference::Reference;
+use order_book::levels_file::write_levels;
+use order_book::pace::Pace;
+use order_book::pinning::Pinning;
+use order_book::places::Places;
+use order_book::reader::Input;
+use order_book::reference::{Reference, ReferenceOptions};
 use order_book::rehearsal::Rehearsal;
 use order_book::report::Report;
 use order_book::threads::{join, spawn};
-use order_book::{blocks, feed, historian, levels, memory, reader, reference, report, stop, telemetry};
+use order_book::tops::{self, Tops, TopsFile};
+use order_book::{
+    blocks, book_report, feed, historian, kept, levels, memory, reader, reference, report, stop, telemetry,
+};
 use tripoint::contract::Arenas;
 use tripoint::gc::{Heap, HeapOptions};
 use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
@@ -67,10 +74,14 @@ fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     stop::install().map_err(Failure::new)?;
     telemetry::begin(&options.telemetry)?;
     let progress = feed::progress_bar();
-    let Outcome { hot, reference, contract, has_failed_fast, mut failures } =
-        keep_books(options, feed::open(&options.feed, &progress))?;
+    let Outcome { hot, reference, contract, places, has_failed_fast, mut failures } =
+        keep_books(options, feed::open_all(&options.feed, &progress))?;
     progress.finish_and_clear();
-    let report = Report::new(&hot, &reference, contract, telemetry::samples(), options.history);
+    if failures.is_empty() && !has_failed_fast {
+        failures.extend(book_report::failures(&hot, &places));
+    }
+    let report = Report::new(&hot, &reference, contract, telemetry::samples(), options.history, &places);
+    failures.extend(options.book.as_deref().and_then(|path| write_levels(&hot.books, path).err()));
     failures.extend(write_summary(options, &report).err());
     failures.extend(options.json.as_deref().and_then(|path| report.write_json(path).err()));
     Ok((has_failed_fast, failures))
@@ -91,6 +102,7 @@ struct Outcome {
     hot: HotReport,
     reference: Reference,
     contract: ContractReport,
+    places: Places,
     has_failed_fast: bool,
     failures: Vec<Failure>,
 }
@@ -100,10 +112,11 @@ struct Outcome {
 ///
 /// # Errors
 /// Where the run could not begin; nothing was read then.
-fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
+fn keep_books(options: &Options, inputs: Vec<Input>) -> Result<Outcome, Failure> {
     let arena = memory::create_arena()?;
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
+    let kept = kept::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
     let heap = Heap::create(&arena, HeapOptions::default()).map_err(Failure::new)?;
     let history = options.history.map(|_| historian::create_objects(&heap)).transpose();
@@ -111,8 +124,14 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     if !telemetry::may_sample(&options.telemetry) {
         return run_threads(
             options,
-            input,
-            Pools { arena: &arena, levels: &levels, scratch: &scratch, history: history.as_ref() },
+            inputs,
+            Pools {
+                arena: &arena,
+                levels: &levels,
+                kept: &kept,
+                scratch: &scratch,
+                history: history.as_ref(),
+            },
             &rehearsed,
             || (),
         );
@@ -121,8 +140,8 @@ fn keep_books(options: &Options, input: Input) -> Result<Outcome, Failure> {
     let looks = Cell::new(0_u32);
     run_threads(
         options,
-        input,
-        Pools { arena: &arena, levels: &sampled, scratch: &scratch, history: history.as_ref() },
+        inputs,
+        Pools { arena: &arena, levels: &sampled, kept: &kept, scratch: &scratch, history: history.as_ref() },
         &sampled_rehearsed,
         || {
             telemetry::follow_switches([&sampled, &sampled_rehearsed]);
@@ -141,7 +160,7 @@ const LOOKS_PER_NOTE: u32 = 20;
 /// called now and then.
 fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     options: &Options,
-    input: Input,
+    inputs: Vec<Input>,
     pools: Pools<'_, L, S>,
     rehearsed: &L,
     follow_switches: impl Fn(),
@@ -150,42 +169,57 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     let quiet_moments = options.history.map_or(0, |_| options.quiet_moments);
     let coordinator =
         Coordinator::begin(options.hot.policy, options.hot.passes, quiet_moments).map_err(Failure::new)?;
-    let rehearsal = Rehearsal::new(options.feed.market, rehearsed)?;
-    let preparation = Preparation {
-        warmup_messages: options.hot.warmup,
-        levels: options.hot.levels,
-        history: options.history.unwrap_or(0),
-        inject: options.hot.inject,
+    let rehearsal = Rehearsal::new(options.feed.market, rehearsed, pools.kept)?;
+    let preparation = Preparation::new(&options.hot, &options.feed, options.history.unwrap_or(0));
+    let of_reference = ReferenceOptions {
+        history: preparation.history,
+        kept: preparation.memory.kept,
+        is_wanted: !options.no_reference,
     };
-    let Round { to_hot, to_reference, to_reader } = Round::new();
+    let tops_file = options.tops.as_deref().map(TopsFile::create).transpose()?;
+    let tops_of_block = tops_file.as_ref().map_or(0, |_| tops::bound(BLOCK_SIZE, preparation.memory.kept));
+    let tops = Tops::new(tops_file.as_ref().map_or(0, |_| preparation.memory.symbols));
+    let Round { to_hot, to_reference, to_reader } = Round::with_tops(tops_of_block);
+    let names = feed::names(&options.feed);
+    // The threads that are made from here on leave a processor to the hot one.
+    let pinning = if options.pin { Pinning::leave_one() } else { Pinning::NONE };
+    let pace = options.as_recorded.then(Pace::new);
     thread::scope(|scope| {
-        let reader = spawn(scope, "reader", move || {
-            input.and_then(|mut input| reader::read(&mut *input, to_reader.1, to_hot.0))
-        })?;
+        let reader =
+            spawn(scope, "reader", move || reader::read_all(inputs, names, pace, to_reader.1, to_hot.0))?;
         let hot = spawn(scope, "hot", || {
-            blocks::keep(preparation, &coordinator, pools, rehearsal, to_hot.1, to_reference.0)
+            pinning.pin();
+            blocks::keep(preparation, &coordinator, pools, rehearsal, tops, to_hot.1, to_reference.0)
         })?;
         // Without this thread nothing would end the warm-up.
-        let cold =
-            spawn(scope, "cold", move || reference::keep(preparation.history, to_reference.1, to_reader.0))
-                .inspect_err(|_| coordinator.give_up())?;
+        let cold = spawn(scope, "cold", move || {
+            reference::keep(of_reference, tops_file, to_reference.1, to_reader.0)
+        })
+        .inspect_err(|_| coordinator.give_up())?;
         let memory = Arenas::new(&arenas);
         let (contract, contract_failures) =
             coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());
-        let (hot, hot_failure) = join(hot);
+        let (mut hot, hot_failure) = join(hot);
+        (hot.pinned_to, hot.is_pin_wanted) = (pinning.processor(), options.pin);
         let (reference, cold_failure) = join(cold);
-        let is_different = cold_failure.is_none() && !report::matches(&hot, &reference);
+        let is_different = cold_failure.is_none() && report::matches(&hot, &reference) == Some(false);
         let difference = is_different.then(|| Failure::new("the book differs from the reference"));
         let is_past_different =
             cold_failure.is_none() && report::history_matches(&hot, &reference) == Some(false);
         let past_difference =
             is_past_different.then(|| Failure::new("the history differs from the reference"));
         // In the order of the lines they are about.
-        let of_input =
-            hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(join(reader).err());
-        let name = feed::name(&options.feed);
-        let of_input = of_input.map(|failure| failure.of_input(&name));
+        let (places, outcome) = join(reader);
+        let of_input = hot_failure.map(Failure::from).into_iter().chain(cold_failure).chain(outcome.err());
+        let of_input = of_input.map(|failure| places.name(&failure));
         let failures = of_input.chain(difference).chain(past_difference).chain(contract_failures).collect();
-        Ok(Outcome { hot, reference, contract, has_failed_fast: coordinator.has_failed_fast(), failures })
+        Ok(Outcome {
+            hot,
+            reference,
+            contract,
+            places: places.clone(),
+            has_failed_fast: coordinator.has_failed_fast(),
+            failures,
+        })
     })
 }

@@ -9,25 +9,66 @@ use indicatif::ProgressBar;
 
 use crate::failure::Failure;
 use crate::handoff::{BLOCK_SIZE, Receiver, Sender};
+use crate::pace::Pace;
+use crate::places::Places;
 use crate::stop;
 
 /// The name of the standard input.
 const STDIN: &str = "-";
 
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
+/// What else a file may be, by its first bytes, and what makes lines of it.
+const OTHERS: &[(&[u8], &str, &str)] = &[
+    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstdcat FILE | order-book --input -"),
+    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xzcat FILE | order-book --input -"),
+    (b"BZh", "bzip2", "bzcat FILE | order-book --input -"),
+    (b"PK\x03\x04", "zip", "unzip -p FILE | order-book --input -"),
+    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4cat FILE | order-book --input -"),
+    (b"7z\xbc\xaf\x27\x1c", "7-zip", "7z x -so FILE | order-book --input -"),
+    (b"PAR1", "Parquet", "make lines of a receive time and a message of it (see --help)"),
+    (&[0xd4, 0xc3, 0xb2, 0xa1], "pcap", "use packet-path --pcap FILE"),
+    (&[0x4d, 0x3c, 0xb2, 0xa1], "pcap", "use packet-path --pcap FILE"),
+    (&[0x0a, 0x0d, 0x0d, 0x0a], "pcapng", "use packet-path --pcap FILE"),
+    // The length of a message and its type: the first is that the system begins.
+    (&[0, 12, b'S'], "ITCH", "this is order by order, and there is no book for it here"),
+];
+
+/// Where records come from, or why they cannot.
+pub type Input = Result<Box<dyn Read + Send>, Failure>;
+
+/// The most first bytes that say what a file is.
+const MAGIC_MAX: u64 = 6;
+
+/// Opens a file of lines, as [`open_any`] does.
+///
+/// # Errors
+/// The operating system's, or the name of another format.
+pub fn open(path: &Path, progress: &ProgressBar) -> Input {
+    refuse_others(open_any(path, progress)?)
+}
+
+fn refuse_others(mut input: Box<dyn Read + Send>) -> Input {
+    let mut magic = Vec::with_capacity(MAGIC_MAX as usize);
+    input.by_ref().take(MAGIC_MAX).read_to_end(&mut magic).map_err(Failure::new)?;
+    if let Some((_, name, advice)) = OTHERS.iter().find(|(bytes, ..)| magic.starts_with(bytes)) {
+        return Err(Failure::new(format_args!("this is {name}: {advice}")));
+    }
+    Ok(Box::new(io::Cursor::new(magic).chain(input)))
+}
 
 /// Opens a file or the standard input, plain or gzip; `progress` counts the bytes of the
 /// file itself.
 ///
 /// # Errors
 /// The operating system's.
-pub fn open(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
+pub fn open_any(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
     let open = || {
         if path == Path::new(STDIN) {
             return plain_or_gzip(stop::stdin()?);
         }
         let file = File::open(path)?;
-        progress.set_length(file.metadata()?.len());
+        progress.inc_length(file.metadata()?.len());
         plain_or_gzip(progress.wrap_read(stop::file(file)))
     };
     open().map_err(Failure::new)
@@ -42,15 +83,53 @@ fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     Ok(if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
-/// Reads all of `input`, or until a signal ends it, into blocks from `empty`, and sends
-/// them to `full`. Whole lines in front of a failure are sent
-/// (design/order-book.md `.input.end`).
+/// Reads one input after the other, or until a signal ends it, into blocks from `empty`, and sends them to `full`; with
+/// a pace, when they are due. Whole lines in front of a failure are sent (design/order-book.md `.input.end`).
+/// Returns where records are.
 ///
 /// # Errors
-/// If the input cannot be read on, or a line is longer than a block.
+/// If an input cannot be read on, or a line is longer than a block.
+pub fn read_all(
+    inputs: Vec<Input>,
+    names: Vec<String>,
+    mut pace: Option<Pace>,
+    mut empty: Receiver,
+    mut full: Sender,
+) -> (Places, Result<(), Failure>) {
+    let (mut places, mut records) = (Places::new(names), 0);
+    for (number, input) in inputs.into_iter().enumerate() {
+        places.begin(records);
+        let outcome = input.and_then(|mut input| {
+            let mut lines = 0;
+            let outcome = read_input(&mut *input, number, &mut lines, pace.as_mut(), &mut empty, &mut full);
+            let begin = records;
+            records += lines;
+            outcome.map_err(|failure| failure.with_line(failure.line().map(|line| begin + line)))
+        });
+        if outcome.is_err() || stop::signal().is_some() {
+            return (places, outcome);
+        }
+    }
+    (places, Ok(()))
+}
+
+/// Reads all of one input, or until a signal ends it.
+///
+/// # Errors
+/// If it cannot be read on, or a line is longer than a block.
 pub fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) -> Result<(), Failure> {
+    read_input(input, 0, &mut 0, None, &mut empty, &mut full)
+}
+
+fn read_input(
+    input: &mut dyn Read,
+    number: usize,
+    lines: &mut u64,
+    mut pace: Option<&mut Pace>,
+    empty: &mut Receiver,
+    full: &mut Sender,
+) -> Result<(), Failure> {
     let mut rest = Vec::with_capacity(BLOCK_SIZE);
-    let mut lines = 0;
     while let Some(mut block) = empty.receive() {
         let bytes = block.bytes_mut();
         bytes[..rest.len()].copy_from_slice(&rest);
@@ -61,19 +140,29 @@ pub fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) -> Resu
         rest.clear();
         rest.extend_from_slice(&bytes[whole..used]);
         block.truncate(whole);
-        lines += count_lines(block.contents());
+        block.input = number;
+        *lines += block.lines().count() as u64;
         let block_is_empty = whole == 0;
-        full.send(block);
+        if let Some(pace) = &mut pace {
+            if !pace.send(block, empty, full) {
+                return Ok(());
+            }
+        } else {
+            full.send(block);
+        }
         match end {
             End::OfBlock if block_is_empty => {
-                return Err(Failure::at_line(lines + 1, format_args!("longer than {BLOCK_SIZE} bytes")));
+                return Err(Failure::at_line(
+                    *lines + 1,
+                    format_args!("longer than {BLOCK_SIZE} bytes, and no record may be"),
+                ));
             }
             End::OfBlock => {}
-            End::OfInput if lines == 0 && block_is_empty => {
+            End::OfInput if *lines == 0 && block_is_empty => {
                 return Err(Failure::at_line(1, "the input ends before the first record"));
             }
             End::OfInput | End::Stopped => return Ok(()),
-            End::Failed(error) => return Err(Failure::at_line(lines + 1, explain(&error))),
+            End::Failed(error) => return Err(Failure::at_line(*lines + 1, explain(&error))),
         }
     }
     Ok(())
@@ -104,10 +193,6 @@ fn fill(input: &mut dyn Read, bytes: &mut [u8]) -> (usize, End) {
 /// The length of `bytes` up to the last line end, that included.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
-}
-
-fn count_lines(bytes: &[u8]) -> u64 {
-    bytes.iter().map(|&byte| u64::from(byte == b'\n')).sum()
 }
 
 fn explain(error: &io::Error) -> String {
@@ -206,9 +291,42 @@ mod tests {
         let long = [b"a\n".to_vec(), vec![b'x'; BLOCK_SIZE], b"\n".to_vec()].concat();
         let (lines, end) = lines_of(&long[..]);
         assert_eq!(lines, [b"a"]);
-        assert_eq!(end, Err(Failure::at_line(2, format_args!("longer than {BLOCK_SIZE} bytes"))));
+        assert_eq!(
+            end,
+            Err(Failure::at_line(2, format_args!("longer than {BLOCK_SIZE} bytes, and no record may be")))
+        );
         let fits = [vec![b'x'; BLOCK_SIZE - 1], b"\nb\n".to_vec()].concat();
         assert_eq!(lines_of(&fits[..]).1, Ok(()));
+    }
+
+    /// A file that is not read says what it is, and what to do.
+    #[test]
+    fn other_formats_are_named() {
+        for (bytes, name, advice) in OTHERS {
+            let mut file = bytes.to_vec();
+            file.extend_from_slice(&[0; 100]);
+            let error = refuse_others(Box::new(std::io::Cursor::new(file))).err().unwrap().to_string();
+            assert_eq!(error, format!("this is {name}: {advice}"));
+        }
+        let shorter_than_that = std::io::Cursor::new(vec![0x28, 0xb5]);
+        assert!(refuse_others(Box::new(shorter_than_that)).is_ok());
+    }
+
+    #[test]
+    fn inputs_are_read_one_after_the_other() {
+        let Round { to_hot: (sender, mut receiver), to_reader: (_give_back, empty), .. } = Round::new();
+        let input = |bytes: &'static [u8]| -> Input { Ok(Box::new(bytes)) };
+        let inputs = vec![input(b"a\nb"), input(b"c\n"), input(b"")];
+        let names = ["x", "y", "z"].map(str::to_owned).to_vec();
+        let (places, outcome) = read_all(inputs, names, None, empty, sender);
+        let failure = places.name(&outcome.unwrap_err()).to_string();
+        assert_eq!(failure, "z: line 1: the input ends before the first record");
+        assert_eq!(places.of(3).to_string(), "y: line 1");
+        let mut found = Vec::new();
+        while let Some(block) = receiver.receive() {
+            found.extend(block.lines().map(|line| (block.input, line.to_vec())));
+        }
+        assert_eq!(found, [(0, b"a".to_vec()), (0, b"b".to_vec()), (1, b"c".to_vec())]);
     }
 
     #[test]

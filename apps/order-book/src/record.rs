@@ -8,9 +8,10 @@ use crate::decimal::Decimal;
 use crate::json::{Result, Scanner};
 use crate::levels::Level;
 use crate::malformed::Cause;
+use crate::symbol::Symbol;
 
 /// The fewest bytes a record of a trade takes, its line end included.
-const TRADE_LINE_BYTES: usize = r#"1 {"stream":"","data":{"e":"trade","p":"1","q":"1"}}_"#.len();
+const TRADE_LINE_BYTES: usize = r#"1 {"e":"trade","s":"X","p":"1","q":"1"}_"#.len();
 
 /// The fewest bytes a level entry takes, its comma included: `["1","0"],`. The
 /// last entry of a list has no comma, but brackets around it.
@@ -32,20 +33,34 @@ pub struct Entry {
     pub level: Level,
 }
 
+/// Which of the exchange's updates a depth update has: all of its symbol after `before`, up to `last`. Here the
+/// dialects end: `before` is `pu` of a futures market, and on the spot market the number in front of `U`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub before: u64,
+    pub last: u64,
+}
+
+/// The best prices as of an update.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticker {
+    pub update: u64,
+    pub bid: Decimal,
+    pub ask: Decimal,
+}
+
 /// What a record is, its level entries apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Changes of levels, up to the update number.
-    Depth {
-        /// The number of the last update in it.
-        update: u64,
-    },
-    /// The best levels, for information.
-    BookTicker,
+    /// Changes of levels.
+    Depth { symbol: Symbol, span: Span },
+    /// The best prices, which a book is compared with. Some name neither a symbol nor an update.
+    BookTicker { symbol: Option<Symbol>, ticker: Option<Ticker> },
     /// A trade, for the history.
     Trade { price: Decimal, quantity: Decimal },
-    /// All levels.
+    /// All levels. Most name no symbol.
     Snapshot {
+        symbol: Option<Symbol>,
         /// The number of the last update in it.
         update: u64,
     },

@@ -8,12 +8,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::book_report::BookReport;
 use crate::contract_report::ContractReport;
-use crate::decimal::Decimal;
 use crate::failure::Failure;
 use crate::history_report::HistoryReport;
-use crate::hot::HotReport;
-use crate::reference::Reference;
+use crate::hot::{BookFound, HotReport};
+use crate::places::Places;
+use crate::reference::{Reference, ReferenceBook};
 use crate::steady::{Latency, SteadyCosts};
 use crate::summary::line;
 use crate::telemetry::Samples;
@@ -29,15 +30,19 @@ pub struct Report {
     snapshots: u64,
     /// Records of streams that say nothing of the book, by the name of the stream.
     skipped: BTreeMap<String, u64>,
+    /// Of all books together.
     bid_levels: usize,
     ask_levels: usize,
-    /// As the exchange writes it: a decimal in a string. `None` without bids.
+    /// As the exchange writes it: a decimal in a string. `None` without bids, or with several books.
     best_bid: Option<String>,
     best_ask: Option<String>,
-    /// Whether the best bid is at or above the best ask. Feeds can end so: it is no failure.
+    /// Whether the best bid is at or above the best ask, in any book.
     crossed: bool,
+    books: Vec<BookReport>,
+    /// The most levels after any record, of all books together.
     peak_levels: usize,
-    book_matches_reference: bool,
+    /// `None` if there was no reference.
+    book_matches_reference: Option<bool>,
     /// How many records the reference has that the book has not, because the hot thread stopped.
     #[serde(skip)]
     reference_ahead: u64,
@@ -45,6 +50,12 @@ pub struct Report {
     steady_messages: u64,
     steady: SteadyCosts,
     latency_ns: Latency,
+    /// How often the kernel took the processor from the hot thread in the steady part.
+    involuntary_switches: Option<u64>,
+    /// The processor that the hot thread had to itself.
+    pinned_to: Option<usize>,
+    #[serde(skip)]
+    is_pin_wanted: bool,
     messages_per_second: f64,
     contract: ContractReport,
     /// What was estimated from samples, if there are any.
@@ -61,12 +72,17 @@ impl Report {
         contract: ContractReport,
         samples: Option<Samples>,
         capacity: Option<usize>,
+        places: &Places,
     ) -> Self {
         let history = |capacity: usize| {
             let found = hot.history.clone().unwrap_or_default();
             HistoryReport::new(&found, capacity, history_matches(hot, reference))
         };
-        let text = |price: Option<Decimal>| price.map(|price| price.to_string());
+        let books: Vec<_> = hot.books.iter().map(|book| BookReport::new(book, places)).collect();
+        let (best_bid, best_ask) = match &books[..] {
+            [book] => (book.best_bid.clone(), book.best_ask.clone()),
+            _ => (None, None),
+        };
         Self {
             messages: hot.tally.messages,
             depth_updates: hot.tally.depth_updates,
@@ -74,12 +90,13 @@ impl Report {
             book_tickers: hot.tally.book_tickers,
             trades: hot.tally.trades,
             snapshots: hot.tally.snapshots,
-            skipped: reference.skipped().clone(),
-            bid_levels: hot.bids.len(),
-            ask_levels: hot.asks.len(),
-            best_bid: text(hot.best_bid),
-            best_ask: text(hot.best_ask),
-            crossed: hot.best_bid.zip(hot.best_ask).is_some_and(|(bid, ask)| bid >= ask),
+            skipped: skipped(hot, reference),
+            bid_levels: books.iter().map(|book| book.bid_levels).sum(),
+            ask_levels: books.iter().map(|book| book.ask_levels).sum(),
+            best_bid,
+            best_ask,
+            crossed: books.iter().any(|book| book.crossed),
+            books,
             peak_levels: hot.peak_levels,
             book_matches_reference: matches(hot, reference),
             reference_ahead: reference.tally().messages.saturating_sub(hot.tally.messages),
@@ -87,6 +104,9 @@ impl Report {
             steady_messages: hot.steady_messages,
             steady: hot.steady,
             latency_ns: hot.latency,
+            involuntary_switches: hot.involuntary_switches,
+            pinned_to: hot.pinned_to,
+            is_pin_wanted: hot.is_pin_wanted,
             messages_per_second: hot.messages_per_second,
             contract,
             samples,
@@ -109,17 +129,40 @@ impl Report {
     }
 }
 
-/// Every level with its quantity, and everything that was counted on the way.
-pub fn matches(hot: &HotReport, reference: &Reference) -> bool {
-    hot.tally == reference.tally()
-        && hot.peak_levels == reference.peak()
-        && hot.bids == reference.bids()
-        && hot.asks == reference.asks()
+/// Every level of every book with its quantity, and everything that was counted on the way. `None` if there is no
+/// reference.
+pub fn matches(hot: &HotReport, reference: &Reference) -> Option<bool> {
+    let is_same = |book: &BookFound| {
+        let other = reference.books().get(book.symbol.as_str());
+        other.is_some_and(|other| book_matches(book, other))
+    };
+    reference.is_wanted().then(|| {
+        hot.tally == reference.tally()
+            && hot.peak_levels == reference.peak()
+            && hot.books.len() == reference.books().len()
+            && hot.books.iter().all(is_same)
+    })
+}
+
+fn book_matches(book: &BookFound, reference: &ReferenceBook) -> bool {
+    let counts = book.counts;
+    book.is_known == reference.is_known()
+        && (counts.applied, counts.old, counts.gaps) == reference.counts()
+        && book.bids == reference.bids()
+        && book.asks == reference.asks()
+}
+
+/// The records that were skipped, by the names of their streams, which only the reference knows.
+fn skipped(hot: &HotReport, reference: &Reference) -> BTreeMap<String, u64> {
+    match hot.tally.skipped {
+        1.. if !reference.is_wanted() => BTreeMap::from([("(other streams)".to_owned(), hot.tally.skipped)]),
+        _ => reference.skipped().clone(),
+    }
 }
 
 /// Every trade of the history, and its index. `None` if there is none, or trades were not kept for lack of memory.
 pub fn history_matches(hot: &HotReport, reference: &Reference) -> Option<bool> {
-    let found = hot.history.as_ref().filter(|found| found.not_kept == 0)?;
+    let found = hot.history.as_ref().filter(|found| found.not_kept == 0 && reference.is_wanted())?;
     Some(found.trades == reference.trades() && found.by_price == reference.by_price())
 }
 
@@ -146,7 +189,6 @@ impl fmt::Display for Report {
 
 impl Report {
     fn write_book(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let best = |price: &Option<String>| price.clone().unwrap_or_else(|| "none".to_owned());
         line(
             f,
             "messages",
@@ -159,16 +201,13 @@ impl Report {
             line(f, "  skipped", format_args!("{count} of {stream}"))?;
         }
         line(f, "level updates", format_args!("{}", self.level_updates))?;
-        line(f, "bids", format_args!("{} levels, best {}", self.bid_levels, best(&self.best_bid)))?;
-        line(f, "asks", format_args!("{} levels, best {}", self.ask_levels, best(&self.best_ask)))?;
-        if self.crossed {
-            line(f, "", format_args!("crossed: the best bid is not below the best ask"))?;
-        }
+        self.books.iter().try_for_each(|book| write!(f, "{book}"))?;
         line(f, "most levels at once", format_args!("{}", self.peak_levels))?;
         match (self.book_matches_reference, self.reference_ahead) {
-            (true, _) => line(f, "reference book", format_args!("the same")),
-            (false, 0) => line(f, "reference book", format_args!("DIFFERENT")),
-            (false, ahead) => line(
+            (None, _) => line(f, "reference book", format_args!("none (--no-reference)")),
+            (Some(true), _) => line(f, "reference book", format_args!("the same")),
+            (Some(false), 0) => line(f, "reference book", format_args!("DIFFERENT")),
+            (Some(false), ahead) => line(
                 f,
                 "reference book",
                 format_args!("not compared: the book stopped {ahead} records before it"),
@@ -205,6 +244,13 @@ impl Report {
             "  latency, in ns",
             format_args!("p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {max}"),
         )?;
+        let switches = faults(self.involuntary_switches);
+        let pinned = match (self.pinned_to, self.is_pin_wanted) {
+            (Some(processor), _) => format!("processor {processor} to itself"),
+            (None, true) => "not pinned: there is one processor, or the system does not allow it".to_owned(),
+            (None, false) => "not pinned".to_owned(),
+        };
+        line(f, "  involuntary switches", format_args!("{switches}; {pinned}"))?;
         line(
             f,
             "  throughput",

@@ -156,6 +156,12 @@ impl<'a> SteadyMeter<'a> {
         }
     }
 
+    /// How often another thread got the processor in the steady part; `None` if the kernel does not say.
+    pub fn involuntary_switches(&self) -> Option<u64> {
+        let earlier = self.start.as_ref()?.faults?;
+        Some(faults_of_this_thread()?.since(earlier).involuntary_switches)
+    }
+
     /// How long messages took.
     pub fn latency(&self) -> Latency {
         Latency::of(&self.latencies)

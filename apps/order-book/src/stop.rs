@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM end the input, so that what was read by then is reported; the
-//! second ends the process at once (design/order-book.md `.stop`).
+//! Ctrl-C and SIGTERM end the input, so that what was read by then is reported; a second one, some time
+//! later, ends the process at once (design/order-book.md `.stop`).
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -8,13 +8,20 @@ use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::OnceLock;
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The signals that end the input.
 const SIGNALS: [c_int; 2] = [libc::SIGINT, libc::SIGTERM];
 
 /// The signal that came; zero if none has.
 static SIGNAL: AtomicU32 = AtomicU32::new(0);
+
+/// When the first one came, in ns since the system began.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// How long after the first a signal is no second one, in ns: `timeout` sends its signal twice at once, to the
+/// process and to its group.
+const SAME: u64 = 500_000_000;
 
 /// Readable from the first signal on.
 static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
@@ -45,12 +52,11 @@ fn is_ignored(signal: c_int) -> bool {
     status == 0 && unsafe { old.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
-/// Installs `handler` for the first such signal; later ones have their default effect.
+/// Installs `handler` for a signal.
 fn handle(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: all zeros are an action: no flags, no signals blocked, the default handler.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
-    action.sa_flags = if handler == libc::SIG_IGN { 0 } else { libc::SA_RESETHAND };
     // SAFETY: `action` is valid to read; its handler does only what a handler may.
     match unsafe { libc::sigaction(signal, &raw const action, core::ptr::null_mut()) } {
         0 => Ok(()),
@@ -59,11 +65,35 @@ fn handle(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
 }
 
 extern "C" fn on_signal(signal: c_int) {
+    if SIGNAL.load(Ordering::Acquire) != 0 {
+        if now().saturating_sub(SINCE.load(Ordering::Acquire)) >= SAME {
+            end_with(signal);
+        }
+        return;
+    }
+    SINCE.store(now(), Ordering::Release);
     SIGNAL.store(signal.unsigned_abs(), Ordering::Release);
     if let Some((_, wake)) = WAKE.get() {
         // SAFETY: the byte is valid to read, and a handler may write. The pipe has room
-        // for one byte of each signal.
+        // for it, because only the first signal comes here, or two at the same time.
         unsafe { libc::write(wake.as_raw_fd(), b"!".as_ptr().cast(), 1) };
+    }
+}
+
+/// The time, in ns since the system began.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is valid to write, and a handler may make the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Ends the process with the signal, as soon as its handler has returned.
+fn end_with(signal: c_int) {
+    // SAFETY: the default is restored, and no handler of ours; a handler may make both calls.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
 }
 

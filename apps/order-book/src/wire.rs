@@ -1,9 +1,10 @@
 //! The wire format: `<receive ns> <json>`, parsed without allocating.
 
-use crate::event::{Data, StreamName};
+use crate::event::{Data, StreamName, read_symbol};
 use crate::json::{Result, Scanner, Text};
 use crate::malformed::{Cause, Malformed};
 use crate::record::{Message, Side, Sink, read_levels, set_once};
+use crate::symbol::Symbol;
 
 /// Parses a record, without its line end, and passes each level entry to `sink`; see
 /// [`entries_bound`](crate::record::entries_bound).
@@ -34,7 +35,12 @@ fn skip_receive_time(scanner: &mut Scanner<'_>) -> Result<()> {
 #[derive(Default)]
 struct Record {
     stream: Option<StreamName>,
-    data: Option<Data>,
+    data: Option<()>,
+    /// The fields in `data`.
+    wrapped: Data,
+    /// The fields of an event that is sent as it is (`/ws/<stream>`), without `stream` and `data` around it.
+    bare: Data,
+    symbol: Option<Symbol>,
     last_update: Option<u64>,
     bids: Option<()>,
     asks: Option<()>,
@@ -47,6 +53,7 @@ enum RecordKey {
     LastUpdateId,
     Bids,
     Asks,
+    Symbol,
     Other,
 }
 
@@ -58,6 +65,7 @@ impl RecordKey {
             "lastUpdateId" => Self::LastUpdateId,
             "bids" => Self::Bids,
             "asks" => Self::Asks,
+            "symbol" => Self::Symbol,
             _ => Self::Other,
         }
     }
@@ -71,8 +79,8 @@ impl Record {
                 set_once(&mut self.stream, name, scanner, "stream")
             }
             RecordKey::Data => {
-                let data = Data::read(scanner, sink)?;
-                set_once(&mut self.data, data, scanner, "data")
+                set_once(&mut self.data, (), scanner, "data")?;
+                self.wrapped.read(scanner, sink)
             }
             RecordKey::LastUpdateId => {
                 let update = scanner.whole_number()?;
@@ -86,19 +94,34 @@ impl Record {
                 read_levels(scanner, Side::Ask, sink)?;
                 set_once(&mut self.asks, (), scanner, "asks")
             }
-            RecordKey::Other => scanner.skip(),
+            RecordKey::Symbol => {
+                // Other records may have something else there.
+                self.symbol = scanner.try_read(read_symbol)?.ok();
+                Ok(())
+            }
+            RecordKey::Other => self.bare.member(scanner, key, sink),
         }
     }
 
     /// What the record is, once all of it was read.
     fn message(&self, end: &Scanner<'_>) -> Result<Message> {
         let snapshot = (self.last_update, self.bids, self.asks);
-        match (self.stream, &self.data, snapshot) {
-            (Some(stream), Some(data), (None, None, None)) => data.message(stream, end),
-            (None, Some(_), (None, None, None)) => end.malformed(Cause::Missing("field `stream`")),
+        if self.bare.has_levels() && (self.stream.is_some() || snapshot != (None, None, None)) {
+            return end.malformed(Cause::Wrong("levels beside those of the record"));
+        }
+        match (self.stream, self.data, snapshot) {
+            (Some(stream), Some(()), (None, None, None)) => self.wrapped.message(stream, end),
+            (None, Some(()), (None, None, None)) => end.malformed(Cause::Missing("field `stream`")),
             (Some(_), None, (None, None, None)) => end.malformed(Cause::Missing("field `data`")),
-            (None, None, (None, None, None)) => Ok(Message::Other),
-            (_, None, (Some(update), Some(()), Some(()))) => Ok(Message::Snapshot { update }),
+            (None, None, (None, None, None)) => match self.bare.message(StreamName::NONE, end)? {
+                Message::Trade { .. } if self.bare.symbol().is_none() => {
+                    end.malformed(Cause::Missing("a symbol in `s`"))
+                }
+                message => Ok(message),
+            },
+            (_, None, (Some(update), Some(()), Some(()))) => {
+                Ok(Message::Snapshot { symbol: self.symbol.or_else(|| self.bare.symbol()), update })
+            }
             (_, None, (None, ..)) => end.malformed(Cause::Missing("field `lastUpdateId`")),
             (_, None, (_, None, _)) => end.malformed(Cause::Missing("field `bids`")),
             (_, None, _) => end.malformed(Cause::Missing("field `asks`")),
@@ -115,7 +138,7 @@ mod tests {
     use crate::allocator_calls::calls_of_this_thread;
     use crate::decimal::Decimal;
     use crate::levels::Level;
-    use crate::record::{Entry, entries_bound, trades_bound};
+    use crate::record::{Entry, Span, Ticker, entries_bound, trades_bound};
 
     const DEPTH: &str = r#"1723161255030314667 {"stream":"btcusdt@depth@0ms","data":{"e":"depthUpdate","E":1723161256299,"T":1723161256298,"s":"BTCUSDT","U":5123107832006,"u":5123107837557,"pu":5123107831937,"b":[["58710.20","0.014"],["61510.90","0.000"]],"a":[["61800.30","3.330"]]}}"#;
     const SPOT_DEPTH: &str = r#"1 {"stream":"btcusdt@depth@100ms","data":{"e":"depthUpdate","E":1,"s":"BTCUSDT","U":7,"u":9,"b":[],"a":[["0.00000001","12"]]}}"#;
@@ -140,13 +163,17 @@ mod tests {
         Entry { side, level: Level { price: decimal(price), quantity: decimal(quantity) } }
     }
 
+    fn depth(symbol: &str, before: u64, last: u64) -> Message {
+        Message::Depth { symbol: Symbol::new(symbol).unwrap(), span: Span { before, last } }
+    }
+
     #[test]
     fn reads_both_dialects() {
         let (bid, ask) = (Side::Bid, Side::Ask);
         assert_eq!(
             parsed(DEPTH).unwrap(),
             (
-                Message::Depth { update: 5_123_107_837_557 },
+                depth("BTCUSDT", 5_123_107_831_937, 5_123_107_837_557),
                 vec![
                     entry(bid, "58710.2", "0.014"),
                     entry(bid, "61510.9", "0"),
@@ -155,9 +182,13 @@ mod tests {
             )
         );
         let spot = vec![entry(ask, "0.00000001", "12")];
-        assert_eq!(parsed(SPOT_DEPTH).unwrap(), (Message::Depth { update: 9 }, spot));
-        assert_eq!(parsed(TICKER).unwrap(), (Message::BookTicker, vec![]));
-        assert_eq!(parsed(SPOT_TICKER).unwrap(), (Message::BookTicker, vec![]));
+        assert_eq!(parsed(SPOT_DEPTH).unwrap(), (depth("BTCUSDT", 6, 9), spot));
+        let [bid, ask] = ["61800.20", "61800.30"].map(|text| Decimal::parse(text).unwrap());
+        let ticker = Some(Ticker { update: 5, bid, ask });
+        for line in [TICKER, SPOT_TICKER] {
+            let symbol = Symbol::new("BTCUSDT");
+            assert_eq!(parsed(line).unwrap(), (Message::BookTicker { symbol, ticker }, vec![]));
+        }
         let trade = |price, quantity| {
             let [price, quantity] = [price, quantity].map(|text| Decimal::parse(text).unwrap());
             (Message::Trade { price, quantity }, vec![])
@@ -165,27 +196,41 @@ mod tests {
         assert_eq!(parsed(TRADE).unwrap(), trade("61800.3", "0.006"));
         assert_eq!(parsed(SPOT_TRADE).unwrap(), trade("1", "2"));
         // No shorter one is a trade.
-        let shortest = r#"1 {"stream":"","data":{"e":"trade","p":"1","q":"1"}}"#;
+        let shortest = r#"1 {"e":"trade","s":"X","p":"1","q":"1"}"#;
         assert_eq!(parsed(shortest).unwrap(), trade("1", "1"));
         assert_eq!((trades_bound(shortest.len()), trades_bound(2 * shortest.len() + 1)), (1, 2));
+        let (bid, ask) = (Side::Bid, Side::Ask);
         let levels = vec![entry(bid, "1.5", "2"), entry(ask, "2.5", "3"), entry(ask, "3.5", "0.1")];
-        assert_eq!(parsed(SNAPSHOT).unwrap(), (Message::Snapshot { update: 77 }, levels));
+        assert_eq!(parsed(SNAPSHOT).unwrap(), (Message::Snapshot { symbol: None, update: 77 }, levels));
+        let named = SNAPSHOT.replace(r#""E":1"#, r#""symbol":"BTCUSD_PERP","pair":"BTCUSD""#);
+        let symbol = Symbol::new("BTCUSD_PERP");
+        assert_eq!(parsed(&named).unwrap().0, Message::Snapshot { symbol, update: 77 });
+    }
+
+    /// A message without `stream` and `data` around it.
+    #[test]
+    fn messages_may_stand_alone() {
+        for line in [DEPTH, SPOT_DEPTH, TICKER, SPOT_TICKER, TRADE, SPOT_TRADE] {
+            let (_, data) = line.split_once(r#""data":"#).unwrap();
+            let alone = format!("1 {}", data.strip_suffix('}').unwrap());
+            assert_eq!(parsed(&alone), parsed(line), "{alone}");
+        }
+        let all = TICKER.replace("btcusdt@bookTicker", "!bookTicker");
+        assert_eq!(parsed(&all), parsed(TICKER));
     }
 
     #[test]
     fn key_order_and_unknown_fields_do_not_matter() {
-        let reordered = r#"1 {"x":[[1],{"y":[null,-1,1.5,"z",true]}],"data":{"a":[["2","1"]],"new":{"b":[[[]]]},"b":[],"u":3,"e":"depthUpdate"},"stream":"s"}"#;
-        assert_eq!(
-            parsed(reordered).unwrap(),
-            (Message::Depth { update: 3 }, vec![entry(Side::Ask, "2", "1")])
-        );
+        let reordered = r#"1 {"x":[[1],{"y":[null,-1,1.5,"z",true]}],"data":{"a":[["2","1"]],"new":{"b":[[[]]]},"b":[],"u":3,"e":"depthUpdate","U":2},"stream":"x@depth"}"#;
+        assert_eq!(parsed(reordered).unwrap(), (depth("X", 1, 3), vec![entry(Side::Ask, "2", "1")]));
         let ticker = r#"1 {"data":{"A":"1","a":"1","B":"1","b":"1"},"stream":"btcusdt@bookTicker"}"#;
-        assert_eq!(parsed(ticker).unwrap().0, Message::BookTicker);
+        let nothing_but_prices = Message::BookTicker { symbol: Symbol::new("btcusdt"), ticker: None };
+        assert_eq!(parsed(ticker).unwrap().0, nothing_but_prices);
         let snapshot = r#"1 {"asks":[["1","1"]],"bids":[],"lastUpdateId":1}"#;
         assert_eq!(parsed(snapshot).unwrap().1, vec![entry(Side::Ask, "1", "1")]);
         let escaped =
             r#"1 {"stream":"btcusdt\u0040bookTicker","data":{"b":"\u0031","B":"1","a":"1","A":"1"}}"#;
-        assert_eq!(parsed(escaped).unwrap().0, Message::BookTicker);
+        assert_eq!(parsed(escaped).unwrap().0, nothing_but_prices);
     }
 
     #[test]
@@ -213,7 +258,23 @@ mod tests {
                 65,
                 "missing levels in `a`",
             ),
-            (r#"1 {"stream":"s","data":{"e":"depthUpdate","b":[],"a":[]}}"#, 58, "missing field `u`"),
+            (
+                r#"1 {"stream":"s@depth","data":{"e":"depthUpdate","U":1,"b":[],"a":[]}}"#,
+                70,
+                "missing field `u`",
+            ),
+            (
+                r#"1 {"stream":"s@depth","data":{"e":"depthUpdate","u":1,"b":[],"a":[]}}"#,
+                70,
+                "missing field `U`",
+            ),
+            (r#"1 {"e":"depthUpdate","U":1,"u":1,"b":[],"a":[]}"#, 48, "missing a symbol in `s`"),
+            (r#"1 {"e":"depthUpdate","s":"X","U":2,"u":1,"b":[],"a":[]}"#, 56, "go backwards"),
+            (r#"1 {"e":"depthUpdate","s":"X","U":1,"u":1,"pu":2,"b":[],"a":[]}"#, 63, "go backwards"),
+            (r#"1 {"e":"trade","p":"1","q":"1"}"#, 32, "missing a symbol in `s`"),
+            (r#"1 {"stream":"x@trade","data":{"e":"depthUpdate"}}"#, 50, "an event of another stream"),
+            (r#"1 {"stream":"x@depth","data":{},"b":[["1","1"]]}"#, 49, "levels beside"),
+            (r#"1 {"lastUpdateId":1,"bids":[],"asks":[],"a":[["1","1"]]}"#, 57, "levels beside"),
             (
                 r#"1 {"stream":"s","data":{"e":"depthUpdate","u":1,"a":[],"b":[["1"]]}}"#,
                 65,
@@ -257,6 +318,10 @@ mod tests {
             r#"1 {"stream":"x@forceOrder","data":{"e":"forceOrder","o":{"p":"9910"},"b":[1,["x"]],"u":-1}}"#,
             r#"1 {"stream":"!ticker@arr","data":[{"e":"24hrTicker"}]}"#,
             r#"1 {"stream":"x@depth5","data":{"lastUpdateId":1,"bids":[],"asks":[]}}"#,
+            // Whole lists of the best levels, and another book: their events have the name of an update.
+            r#"1 {"stream":"x@depth20@100ms","data":{"e":"depthUpdate","s":"X","U":1,"u":2,"pu":0,"b":[],"a":[]}}"#,
+            r#"1 {"stream":"x@rpiDepth@500ms","data":{"e":"depthUpdate","s":"X","U":1,"u":2,"pu":0,"b":[],"a":[]}}"#,
+            r#"1 {"e":"kline","s":"X","symbol":7}"#,
         ] {
             assert_eq!(parsed(line).map(|(message, _)| message), Ok(Message::Other), "{line}");
             for end in 0..line.len() {

@@ -2,16 +2,22 @@
 //! limit on file sizes is reached (design/order-book.md `.stop`).
 #![cfg(unix)]
 
+use core::time::Duration;
 use std::ffi::CString;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 
 /// The program, built as the tests are.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_order-book");
+
+/// A snapshot, and an update on top of it: without one a run is no success.
+const BEGIN: &str = r#"1 {"lastUpdateId":1,"bids":[["9.00","1"]],"asks":[["11.00","1"]]}
+1 {"stream":"x@depth","data":{"e":"depthUpdate","U":2,"u":2,"b":[],"a":[]}}"#;
 
 const TRADE: &str = r#"1 {"stream":"x@trade","data":{"e":"trade","p":"10.00","q":"0.5"}}"#;
 
@@ -62,6 +68,7 @@ fn send(child: &Child, signal: libc::c_int) {
 /// of them have been taken.
 fn write_blocks(child: &mut Child) {
     let input = child.stdin.as_mut().unwrap();
+    writeln!(input, "{BEGIN}").unwrap();
     for _ in 0..60_000 {
         writeln!(input, "{TRADE}").unwrap();
     }
@@ -70,7 +77,7 @@ fn write_blocks(child: &mut Child) {
 #[test]
 fn the_standard_input_is_an_input() {
     let (mut child, json) = start("stdin", &[]);
-    writeln!(child.stdin.take().unwrap(), "{TRADE}").unwrap();
+    writeln!(child.stdin.take().unwrap(), "{BEGIN}\n{TRADE}").unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(report(&json, &output)["trades"], 1);
@@ -107,6 +114,26 @@ fn a_signal_that_was_ignored_ends_nothing() {
     assert_eq!(report(&json, &output)["trades"], 60_000);
 }
 
+/// `timeout` sends its signal twice at once, to the process and to its group.
+#[test]
+fn a_signal_that_is_sent_twice_at_once_is_one() {
+    let (mut child, json) = start("twice", &["--warmup", "1000"]);
+    write_blocks(&mut child);
+    for signal in [libc::SIGTERM, libc::SIGTERM, libc::SIGINT] {
+        send(&child, signal);
+    }
+    let input = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    // Two signals that wait are handled in any order.
+    assert!(
+        [Some(128 + libc::SIGTERM), Some(128 + libc::SIGINT)].contains(&output.status.code()),
+        "{output:?}"
+    );
+    assert_eq!(report(&json, &output)["book_matches_reference"], true);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("trades"));
+}
+
 /// Ending may itself take forever: here the report goes to a pipe that nothing reads.
 #[test]
 #[cfg(target_os = "linux")]
@@ -120,13 +147,18 @@ fn the_second_signal_ends_the_process() {
     command.args(["--input", "-", "--json"]).arg(&pipe);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    for is_handled in [true, false] {
-        while catches_interrupts(&child) != is_handled {
-            assert_eq!(child.try_wait().unwrap(), None);
-            std::thread::yield_now();
-        }
-        send(&child, libc::SIGINT);
+    while !catches_interrupts(&child) {
+        assert_eq!(child.try_wait().unwrap(), None);
+        std::thread::yield_now();
     }
+    let first = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        send(&child, libc::SIGINT);
+        assert!(first.elapsed() < Duration::from_secs(60), "no signal ends it");
+        std::thread::yield_now();
+    }
+    // Until then they were one signal.
+    assert!(first.elapsed() >= Duration::from_millis(500), "{:?}", first.elapsed());
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
 }
 
@@ -159,7 +191,7 @@ fn a_file_that_may_not_grow_is_a_failure_and_no_end() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.lines().count() == 1 && stderr.contains("no-growth.json: File too large"), "{stderr}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("100 (7 depth updates"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("100 (14 depth updates"), "{output:?}");
 
     let summary = std::fs::File::create(directory.join("no-growth.txt")).unwrap();
     let output = command.stdout(summary).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();

@@ -8,12 +8,13 @@ use order_book::coordinator::Coordinator;
 use order_book::failure::Failure;
 use order_book::handoff::Round;
 use order_book::hot::{HotReport, HotThread, Pools, Preparation};
-use order_book::reference::Reference;
+use order_book::places::Places;
+use order_book::reference::{Reference, ReferenceOptions};
 use order_book::rehearsal::Rehearsal;
 use order_book::report::Report;
 use order_book::steady::Latency;
 use order_book::threads::{join, spawn};
-use order_book::{feed, hot_failure, levels, memory, reader, reference, report};
+use order_book::{book_report, feed, hot_failure, kept, levels, memory, reader, reference, report};
 use tripoint::contract::Arenas;
 use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
 
@@ -53,7 +54,11 @@ pub(crate) fn run(options: &Options) -> Result<(Ended, Vec<Failure>), Failure> {
     }
     let wire = WireReport::new(path.receiver, path.fallback, pinning.processor(), sent, path.found);
     let of_book = hot.latency;
-    let report = PathReport::new(Report::new(&hot, &reference, contract, None, None), of_book, wire);
+    let report = PathReport::new(
+        Report::new(&hot, &reference, contract, None, None, &Places::default()),
+        of_book,
+        wire,
+    );
     Ok(run::write_report(options, &name, &report, has_failed_fast, failures))
 }
 
@@ -81,17 +86,19 @@ fn keep_books(
     let arena = memory::create_arena()?;
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
+    let kept = kept::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
     let frames = run::create_frames(&arena)?;
-    let pools = Pools { arena: &arena, levels: &levels, scratch: &scratch, history: None };
+    let pools = Pools { arena: &arena, levels: &levels, kept: &kept, scratch: &scratch, history: None };
     let coordinator = Coordinator::begin(options.hot.policy, options.hot.passes, 0).map_err(Failure::new)?;
-    let rehearsal = Rehearsal::new(options.feed.market, &rehearsed)?;
+    let rehearsal = Rehearsal::new(options.feed.market, &rehearsed, &kept)?;
     let shared = Shared::new();
     let way = Disturbance::new(options.odds(), options.seed);
     let socket = ends.sender.try_clone().map_err(Failure::new)?;
     let sender = Sender::new(run::sender_options(options), &shared, socket, ends.feed_to, way);
     let sender = sender.map_err(Failure::new)?;
     let (requests, mut asked) = run::create_queue();
+    let of_reference = ReferenceOptions { history: 0, kept: options.hot.kept, is_wanted: true };
     let Round { to_hot: to_sender, to_reference, to_reader } = Round::new();
     thread::scope(|scope| {
         let reader = spawn(scope, "reader", move || reader::read(&mut *input, to_reader.1, to_sender.0))?;
@@ -110,13 +117,15 @@ fn keep_books(
         };
         let sender =
             spawn(scope, "sender", move || sender.run(to_sender.1, to_reference.0)).inspect_err(give_up)?;
-        let cold = spawn(scope, "cold", move || reference::keep(0, to_reference.1, to_reader.0))
-            .inspect_err(give_up)?;
+        let cold =
+            spawn(scope, "cold", move || reference::keep(of_reference, None, to_reference.1, to_reader.0))
+                .inspect_err(give_up)?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);
         let send = || run::send_requests(&mut asked, ends);
         let (contract, contract_failures) = coordinator.run(&memory, &arenas, send, || hot.is_finished());
-        let (hot, path, path_failure) = join(hot);
+        let (mut hot, path, path_failure) = join(hot);
+        hot.pinned_to = pinning.processor();
         let (sent, sender_failure) = join(sender);
         let (reference, cold_failure) = join(cold);
         let name = feed::name(&options.feed);
@@ -127,10 +136,16 @@ fn keep_books(
         if failures.is_empty() && !coordinator.has_failed_fast() {
             failures.extend(sender_failure);
         }
-        if failures.is_empty() && !coordinator.has_failed_fast() && !report::matches(&hot, &reference) {
+        if failures.is_empty()
+            && !coordinator.has_failed_fast()
+            && report::matches(&hot, &reference) == Some(false)
+        {
             failures.push(Failure::new("the book differs from the reference"));
         }
         failures.extend(contract_failures);
+        if failures.is_empty() && !coordinator.has_failed_fast() && !path.is_refused {
+            failures.extend(book_report::failures(&hot, &Places::default()));
+        }
         let has_failed_fast = coordinator.has_failed_fast();
         Ok(Outcome { hot, reference, sent, path, contract, has_failed_fast, failures })
     })
@@ -187,14 +202,13 @@ impl<L: Store, S: ManualPool> WithSource for KeepBook<'_, L, S> {
     fn run<R: Source>(self, receiver: &'static str, fallback: Option<String>, source: R) -> Self::Outcome {
         let Self { behind, rehearsal, shared, requests } = self;
         let hot = &behind.options.hot;
-        let preparation =
-            Preparation { warmup_messages: hot.warmup, levels: hot.levels, history: 0, inject: hot.inject };
+        let preparation = Preparation::new(hot, &behind.options.feed, 0);
         let no_room = |error| Failure::new(format_args!("no memory for the window: {error}"));
         let memory = PathMemory::take(behind.pools.scratch).map_err(no_room)?;
         let of_hot = |cause| Failure::from(hot_failure::HotFailure::from(cause));
         let latencies = Latency::histogram().map_err(of_hot)?;
-        let thread =
-            HotThread::prepare(preparation, behind.coordinator, behind.pools, rehearsal).map_err(of_hot)?;
+        let thread = HotThread::prepare(preparation, behind.coordinator, behind.pools, rehearsal, ())
+            .map_err(of_hot)?;
         let path = Path::new(thread, source, memory, shared, requests, latencies);
         let (report, found, failure) = path.run();
         let name = feed::name(&behind.options.feed);

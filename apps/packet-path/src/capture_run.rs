@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options, file: &FilePath) -> Result<(Ended, Vec<Fail
     let progress = feed::progress_bar();
     let name = file.display().to_string();
     // Before anything is made: what is not there is told at once.
-    let input: Result<Box<dyn Read + Send>, Failure> = reader::open(file, &progress);
+    let input: Result<Box<dyn Read + Send>, Failure> = reader::open_any(file, &progress);
     let capture = input.and_then(Capture::open).map_err(|failure| failure.of_input(&name))?;
     let (ends, pinning) = match run::prepare(options) {
         Ok(prepared) => prepared,

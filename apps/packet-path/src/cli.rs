@@ -22,8 +22,8 @@ const SECONDS_MAX: u64 = 86_400;
 /// MoldUDP64 datagrams, the receiver recovers their order, asks for what was lost, and keeps
 /// the book under contract, as `order-book` does.
 ///
-/// Ctrl-C and SIGTERM end the input: what was read by then is sent and reported. The second
-/// ends the process at once.
+/// Ctrl-C and SIGTERM end the input: what was read by then is sent and reported. A second
+/// one, half a second later or more, ends the process at once.
 ///
 /// Exit status: 0 if all went well, 1 if something failed, 2 for a bad option or what the
 /// system does not allow, 3 if a violation failed fast, 128 and its number after a signal.

@@ -19,7 +19,8 @@ use tripoint_telemetry::reader::{
     Events, Fields, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile,
 };
 
-use crate::{PROGRAM, assert_succeeds, scratch_file, small_feed};
+use crate::feeds::BEGIN;
+use crate::{PROGRAM, assert_succeeds, scratch_file};
 
 /// Records of the warm-up.
 const WARMUP: &str = "1000";
@@ -96,15 +97,16 @@ impl Drop for Book {
 
 /// Writes records until there are `enough`: levels that come and go, so that their number is bounded.
 fn feed(mut input: ChildStdin, enough: &AtomicBool) {
-    input.write_all(&small_feed(4)).unwrap();
-    let mut line = 5;
+    input.write_all(BEGIN.as_bytes()).unwrap();
+    let mut line = 3;
     for _ in 0..PIECES {
         let mut piece = String::new();
         for level in 0..5_000 {
             for quantity in ["1.5", "0"] {
-                let depth =
-                    format!(r#"{{"e":"depthUpdate","u":{line},"b":[["8.{level:05}","{quantity}"]],"a":[]}}"#);
-                piece += &format!("{line} {{\"stream\":\"btcusdt@depth\",\"data\":{depth}}}\n");
+                let depth = format!(
+                    r#"{{"e":"depthUpdate","U":{line},"u":{line},"b":[["8.{level:05}","{quantity}"]],"a":[]}}"#
+                );
+                piece += &format!("{line} {{\"stream\":\"x@depth\",\"data\":{depth}}}\n");
                 line += 1;
             }
         }

@@ -6,6 +6,7 @@ mod injections;
 mod live;
 #[cfg(target_os = "linux")]
 mod telemetry;
+mod twins;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -80,7 +81,9 @@ fn the_built_in_exchange_is_kept_at_no_cost_after_warm_up() {
         let (output, report) = run(market, &arguments);
         assert_succeeds(&output);
         assert_eq!(report["messages"], 20_000);
-        assert_eq!(report["snapshots"], 1);
+        assert_eq!(report["snapshots"], 2);
+        assert_eq!(report["books"][0]["tickers"]["different"], 0);
+        assert!(report["books"][0]["tickers"]["equal"].as_u64() > Some(1_000), "{report:#}");
         assert_eq!(report["warmup_messages"], 5_000);
         assert_eq!(report["steady_messages"], 15_000);
         assert_eq!(report["book_matches_reference"], true);
@@ -94,8 +97,8 @@ fn the_report_has_exactly_these_keys() {
     let (output, report) = run("keys", &["--messages", "2000", "--warmup", "100"]);
     assert_succeeds(&output);
     let top = "messages depth_updates level_updates book_tickers trades snapshots skipped bid_levels ask_levels \
-               best_bid best_ask crossed peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
-               messages_per_second contract samples history";
+               best_bid best_ask crossed books peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
+               involuntary_switches pinned_to messages_per_second contract samples history";
     let steady = "arena_growth_bytes fills fill_bytes empty_bytes global_allocator_calls minor_page_faults \
                   major_page_faults";
     assert_eq!(keys(&report), top.split_whitespace().collect());
@@ -117,8 +120,8 @@ fn a_small_feed_gives_the_figures_counted_by_hand() {
         for (key, figure) in [
             ("messages", 12),
             ("depth_updates", 5),
-            // Lines 1, 5 and 9 with two entries each; 7 and 11 are older than the snapshot.
-            ("level_updates", 6),
+            // Lines 5 and 9 with two entries each; 1, 7 and 11 are older than the snapshot or the book.
+            ("level_updates", 4),
             ("book_tickers", 3),
             ("trades", 3),
             ("snapshots", 1),
@@ -131,6 +134,10 @@ fn a_small_feed_gives_the_figures_counted_by_hand() {
             assert_eq!(report[key], figure, "{key}: {report:#}");
         }
         assert_eq!((&report["best_bid"], &report["best_ask"]), (&"10.00".into(), &"11.00".into()));
+        let book = &report["books"][0];
+        assert_eq!((&book["symbol"], &book["known"]), (&"BTCUSDT".into(), &true.into()));
+        assert_eq!((&book["updates_applied"], &book["updates_old"]), (&2.into(), &3.into()));
+        assert_eq!((&book["tickers"]["equal"], &book["tickers"]["different"]), (&2.into(), &0.into()));
         assert_eq!(report["book_matches_reference"], true);
         // All of it is warm-up.
         assert_eq!(report["contract"]["armed"], false);
@@ -260,7 +267,7 @@ fn skipped_fields_need_not_fit() {
     let mut feed = small_feed(8);
     let field = format!(r#""x":1e400,"y":[{},{{"z":-0.1E-999}}],"#, "9".repeat(400));
     let record = format!(
-        r#"9 {{{field}"stream":"x@depth","data":{{{field}"e":"depthUpdate","u":9,"b":[["1","1"]],"a":[]}}}}"#
+        r#"9 {{{field}"stream":"btcusdt@depth","data":{{{field}"e":"depthUpdate","U":6,"u":9,"b":[["1","1"]],"a":[]}}}}"#
     );
     feed.extend_from_slice(record.as_bytes());
     let (output, report) = run_on("unfit", &feed, &[]);
@@ -289,19 +296,6 @@ fn other_streams_are_skipped_and_counted_by_their_name() {
 }
 
 #[test]
-fn a_book_that_ends_crossed_says_so() {
-    let crossed = br#"1 {"lastUpdateId":4,"bids":[["10.00","1"]],"asks":[["10.00","1"]]}"#;
-    for (name, feed, is_crossed) in
-        [("bids-at-asks", &crossed[..], true), ("bids-below", &small_feed(12), false)]
-    {
-        let (output, report) = run_on(name, feed, &[]);
-        assert_succeeds(&output);
-        assert_eq!(report["crossed"], is_crossed);
-        assert_eq!(String::from_utf8_lossy(&output.stdout).contains("crossed"), is_crossed);
-    }
-}
-
-#[test]
 fn a_report_that_cannot_be_written_fails_by_any_policy() {
     let directory = env!("CARGO_TARGET_TMPDIR");
     for policy in POLICIES {
@@ -314,31 +308,60 @@ fn a_report_that_cannot_be_written_fails_by_any_policy() {
 /// design/order-book.md `.req.real`, `.req.right`, `.req.zero`.
 #[test]
 fn the_recorded_feed_gives_the_figures_of_an_independent_script() {
-    let recorded =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/usdm_btcusdt_20240808.gz");
-    if !recorded.exists() {
-        tripoint_oracle::skipped!("no recorded feed at {}", recorded.display());
-        return;
-    }
+    let Some(recorded) = feeds::recorded("usdm") else { return };
     let (output, report) = run("recorded", &["--input", recorded.to_str().unwrap()]);
     assert_succeeds(&output);
     for (key, figure) in [
         ("messages", 93_954),
         ("depth_updates", 6_551),
-        ("level_updates", 443_521),
+        ("level_updates", 443_262),
         ("book_tickers", 66_089),
         ("trades", 21_313),
         ("snapshots", 1),
         ("bid_levels", 5_018),
-        ("ask_levels", 4_577),
-        ("peak_levels", 9_738),
+        ("ask_levels", 4_578),
+        ("peak_levels", 9_739),
     ] {
         assert_eq!(report[key], figure, "{key}");
     }
     assert_eq!((&report["best_bid"], &report["best_ask"]), (&"61659.70".into(), &"61659.80".into()));
+    assert_book(&report, (6_547, 4));
     assert_eq!(report["book_matches_reference"], true);
     assert!(report["steady_messages"].as_u64() > Some(80_000));
     assert_steady_is_zero(&report);
+}
+
+/// The same of the spot market.
+#[test]
+fn the_recorded_spot_feed_gives_the_figures_of_an_independent_script() {
+    let Some(recorded) = feeds::recorded("spot") else { return };
+    let (output, report) = run("recorded-spot", &["--input", recorded.to_str().unwrap()]);
+    assert_succeeds(&output);
+    for (key, figure) in [
+        ("messages", 41_249),
+        ("depth_updates", 3_451),
+        ("level_updates", 124_073),
+        ("bid_levels", 1_209),
+        ("ask_levels", 2_196),
+        ("peak_levels", 3_667),
+    ] {
+        assert_eq!(report[key], figure, "{key}");
+    }
+    assert_eq!((&report["best_bid"], &report["best_ask"]), (&"61685.99".into(), &"61686.00".into()));
+    assert_book(&report, (3_449, 2));
+    assert_steady_is_zero(&report);
+}
+
+/// The only book followed its updates without a gap, and has after each of them the best prices that the exchange
+/// says. `counts` are the updates that were applied, and the older ones.
+fn assert_book(report: &Value, counts: (u64, u64)) {
+    let [book] = &report["books"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    let figure = |key: &str| book[key].as_u64().unwrap();
+    assert_eq!((figure("updates_applied"), figure("updates_old")), counts, "{book:#}");
+    assert_eq!((figure("gaps"), figure("updates_crossed"), figure("updates_lost")), (0, 0, 0), "{book:#}");
+    assert_eq!(book["tickers"]["equal"], counts.0, "{book:#}");
+    assert_eq!((&book["tickers"]["different"], &book["tickers"]["not_compared"]), (&0.into(), &0.into()));
+    assert_eq!(report["book_matches_reference"], true);
 }
 
 /// The integration gate's profiles (design/gates.md `.integration`, `.req.counts`).
@@ -351,7 +374,8 @@ fn no_profile_violates_the_contract() {
         assert_succeeds(&output);
         assert_steady_is_zero(&report);
         assert_eq!(report["book_matches_reference"], true);
-        assert_eq!(report["snapshots"].as_u64() > Some(1), profile == "stressed");
+        assert_eq!(report["snapshots"].as_u64() > Some(2), profile == "stressed");
+        assert_eq!(report["books"][0]["gaps"].as_u64() > Some(0), profile == "stressed", "{report:#}");
     }
 }
 

@@ -64,7 +64,7 @@ fn a_run_is_recorded_and_stays_steady() {
     let recorded = Recorded::read(&path);
     let phases: Vec<_> = recorded.of_kind("phase").iter().map(|phase| phase["to"].clone()).collect();
     assert_eq!(phases, ["Init", "Warmup", "SteadyState", "Teardown"]);
-    assert_eq!(recorded.of_kind("create pool").len(), 3);
+    assert_eq!(recorded.of_kind("create pool").len(), 4);
     let seen = recorded.of_kind("sample").len() as u64;
     assert!(seen > 0 && seen <= samples && samples <= seen + recorded.missed, "{seen} of {samples}");
     assert_estimates_are_those_of(&report["samples"], &path);
