@@ -1,17 +1,13 @@
 //! `tripoint attach` (design/cli.md `.attach`).
 
-use core::time::Duration;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use tripoint_core::{Event, EventHook};
-use tripoint_oracle::wait_until;
 
-use crate::order_book;
 use crate::recorded::{Hot, Recorded};
-use crate::run::{Ran, run, tripoint};
+use crate::run::{Ran, run};
 
 fn attach(target: &Path, out: &Path, duration: &str) -> Ran {
     run(&["attach", "--json", "--duration", duration, "--output", out.to_str().unwrap()], target)
@@ -145,67 +141,4 @@ fn a_capture_of_the_version_before_looks_is_reported() {
     let reported = run(&["report", "--json", "--all"], &old);
     assert_eq!(reported.status, Some(0), "{}", reported.err);
     assert_eq!(reported.json(), report(&path));
-}
-
-/// A process that is ended at the end of the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Lets other processes run between two looks; nothing depends on how long it is.
-fn pause() {
-    thread::sleep(Duration::from_millis(20));
-}
-
-/// Whether the environment has programs built without tables of lines.
-fn has_no_lines() -> bool {
-    std::env::var("CARGO_PROFILE_DEV_DEBUG")
-        .is_ok_and(|debug| ["0", "false", "none"].contains(&debug.as_str()))
-}
-
-#[test]
-fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let out: PathBuf = folder.path().join("book.capture");
-    let mut book = Command::new(order_book::build());
-    book.args(["--messages", "1000000000", "--telemetry", "--inject", "alloc"]).stdout(Stdio::null());
-    let book = Running(book.spawn().unwrap());
-    let process = book.0.id().to_string();
-    let attach = ["attach", "--duration", "1h", "--output", out.to_str().unwrap()];
-    let start = || Running(tripoint(&attach, Path::new(&process)).stderr(Stdio::null()).spawn().unwrap());
-    let mut attached = start();
-    wait_until(|| {
-        pause();
-        // Before the book has made its telemetry, it ends.
-        if !out.exists() && attached.0.try_wait().unwrap().is_some() {
-            attached = start();
-        }
-        out.exists()
-    });
-    wait_until(|| {
-        pause();
-        assert!(attached.0.try_wait().unwrap().is_none(), "it ended without an alarm");
-        std::fs::read_to_string(&out).unwrap().contains("\"kind\":\"alarm\"")
-    });
-    let interrupt = Command::new("kill").args(["-INT", &attached.0.id().to_string()]).status();
-    assert!(interrupt.unwrap().success());
-    assert_eq!(attached.0.wait().unwrap().code(), Some(0));
-    drop(book);
-
-    let report = run(&["report", "--json"], &out);
-    assert_eq!(report.status, Some(0), "{}", report.err);
-    let report = report.json();
-    let violations = report["violations"].as_array().unwrap();
-    let alloc = violations.iter().find(|row| row["class"] == "alloc").unwrap();
-    assert_eq!(alloc["name"], "hot");
-    assert!(alloc["site"]["function"].as_str().unwrap().contains("inject_alloc"), "{alloc}");
-    if !has_no_lines() {
-        assert!(alloc["site"]["line"].as_str().unwrap().contains("inject.rs:"), "{alloc}");
-    }
 }

@@ -6,7 +6,6 @@ mod core_file;
 mod exports;
 mod gate;
 mod kernel;
-mod order_book;
 mod plot;
 mod plot_errors;
 mod recorded;

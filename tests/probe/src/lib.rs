@@ -1,4 +1,4 @@
-//! Functions whose assembly `tests/assembly/` reads: the fast path, inlined,
+//! Functions whose assembly `tests/probe/tests/assembly/` reads: the fast path, inlined,
 //! once and in a loop. They are compiled and never run.
 //!
 //! Objects have 32 bytes. `single` forms return the object, or null; `loop` forms
