@@ -151,7 +151,7 @@ impl fmt::Display for Refused {
                 write!(f, "order {order} is on side {:?}, and not B or S", char::from(says))
             }
             Self::OrdersFull(most) => {
-                write!(f, "{most} orders are live, and there is memory for no more: raise --live")
+                write!(f, "{most} orders are live, and there is memory for no more (see --room)")
             }
             Self::LevelsFull(most) => {
                 write!(f, "there is memory for {most} levels, and no more: raise --levels")
