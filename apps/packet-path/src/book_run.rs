@@ -26,12 +26,12 @@ use crate::hot_packets::{Path, PathMemory};
 use crate::moldudp64::Request;
 use crate::path_failure::PathFailure;
 use crate::path_report::{PathReport, WireReport};
-use crate::pinning::Pinning;
 use crate::receivers::{WithSource, with_source};
 use crate::run;
 use crate::run::{Ended, Received};
 use crate::sender::{Sender, SenderCounts, Shared};
 use crate::source::Source;
+use order_book::pinning::Pinning;
 
 /// Runs and reports. Returns how it ended, and all that failed.
 ///

@@ -29,12 +29,12 @@ use crate::ends::Ends;
 use crate::hot_packets::{Path, PathMemory};
 use crate::moldudp64::Request;
 use crate::path_report::WireReport;
-use crate::pinning::Pinning;
 use crate::receivers::{WithSource, with_source};
 use crate::records::Records;
 use crate::run::{self, Ended, Received};
 use crate::sender::{Sender, SenderCounts, Shared};
 use crate::source::Source;
+use order_book::pinning::Pinning;
 
 /// Packets and their bytes, and what is in them: equal for the same packets in the same order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -34,7 +34,6 @@ mod packet_mmap;
 mod path_failure;
 mod path_report;
 mod picture;
-mod pinning;
 mod provided_buffers;
 mod receivers;
 mod records;

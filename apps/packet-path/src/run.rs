@@ -16,10 +16,10 @@ use crate::hot_packets::PathFound;
 use crate::message::PREFIX_BYTES;
 use crate::moldudp64::{self, Request};
 use crate::path_report::write_json;
-use crate::pinning::Pinning;
 use crate::receivers::{FRAMES, NoSource};
 use crate::sender::{SESSION, SenderOptions};
 use crate::{book_run, capture_run};
+use order_book::pinning::Pinning;
 
 /// The most bytes of a datagram that fit into a frame of 1,500 bytes, behind the headers of IPv6 and UDP.
 const DATAGRAM_BYTES: usize = 1_500 - 40 - 8;
