@@ -15,20 +15,29 @@
 //!
 //! At the end all orders that are left are dropped.
 
-use core::alloc::{GlobalAlloc, Layout};
+mod entrants;
+mod neighbour;
+mod phases;
+mod pinning;
+mod tables;
+
+use core::alloc::GlobalAlloc;
 use core::cell::RefCell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::AtomicBool;
 use core::time::Duration;
-use std::thread;
 use std::time::Instant;
 
+pub use entrants::{Entrant, all};
+pub use phases::Phase;
+pub use tables::{Comparison, Row, Table};
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, Prefault};
 
+use self::neighbour::{Neighbour, beside, churn, elsewhere, on_heap_too};
 use crate::book::{Books, Level, Order, Plan};
 use crate::day::{Day, DayOptions};
 use crate::frames::{Deframer, Form};
-use crate::histogram::{Histogram, Percentiles};
+use crate::histogram::Histogram;
 use crate::homes::pools_for;
 use crate::itch::parse;
 use crate::places::Places;
@@ -38,119 +47,7 @@ use crate::places::known::{Known, Planned, Planner, Planning};
 use crate::places::point::{Pointed, Points};
 use crate::places::stored::{OwnedPools, Pointer, Pools, Stored, options_for, unit_of};
 use crate::random::Random;
-use crate::report::{Commas, Json, Mebibytes};
 use crate::steady::{faults_of_this_thread, resident};
-
-/// A home that takes part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub enum Entrant {
-    /// An array with a list of free places, written by hand; its memory is untouched at first.
-    Hand,
-    /// The same, touched beforehand.
-    HandTouched,
-    /// Places that are known beforehand: no allocator at all.
-    Known,
-    /// An Mfs through an MfsCache.
-    Pools,
-    /// The same, in an arena that is prefaulted.
-    PoolsPrefault,
-    /// The same, on huge pages too.
-    PoolsHuge,
-    /// The same as the first, trimmed each night.
-    PoolsTrimmed,
-    /// An Mfs through an allocation point.
-    Point,
-    /// An Mfs without a lock, directly.
-    Owned,
-    /// The allocator of the system.
-    System,
-    /// The crate slab.
-    #[cfg(feature = "slab")]
-    Slab,
-    /// The allocator mimalloc.
-    #[cfg(feature = "mimalloc")]
-    Mimalloc,
-    /// The allocator jemalloc.
-    #[cfg(feature = "jemalloc")]
-    Jemalloc,
-    /// The allocator snmalloc.
-    #[cfg(feature = "snmalloc")]
-    Snmalloc,
-}
-
-/// All entrants.
-pub fn all() -> &'static [Entrant] {
-    use clap::ValueEnum;
-    Entrant::value_variants()
-}
-
-impl fmt::Display for Entrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use clap::ValueEnum;
-        self.to_possible_value().map_or(Ok(()), |value| f.pad(value.get_name()))
-    }
-}
-
-/// A part of the day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    Open,
-    Steady,
-    Down,
-    Burst,
-    Back,
-    Night,
-    Morning,
-    Second,
-    Noisy,
-}
-
-impl Phase {
-    /// All of them, in their order.
-    pub const ALL: [Self; 9] = [
-        Self::Open,
-        Self::Steady,
-        Self::Down,
-        Self::Burst,
-        Self::Back,
-        Self::Night,
-        Self::Morning,
-        Self::Second,
-        Self::Noisy,
-    ];
-
-    /// Those of a brief comparison.
-    pub const BRIEF: [Self; 2] = [Self::Open, Self::Steady];
-
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Steady => "steady",
-            Self::Down => "down",
-            Self::Burst => "burst",
-            Self::Back => "back",
-            Self::Night => "night",
-            Self::Morning => "morning",
-            Self::Second => "second",
-            Self::Noisy => "noisy",
-        }
-    }
-
-    /// How many orders should live all day, of that many at most.
-    const fn target(self, live: usize) -> usize {
-        match self {
-            Self::Open | Self::Steady | Self::Burst | Self::Morning | Self::Second | Self::Noisy => live,
-            Self::Down | Self::Back => live / 10,
-            Self::Night => 0,
-        }
-    }
-
-    /// Whether it lasts a number of chunks, and not until the books have their size.
-    const fn is_steady(self) -> bool {
-        matches!(self, Self::Steady | Self::Second | Self::Noisy)
-    }
-}
 
 /// What a comparison is asked for.
 #[derive(Clone, Debug)]
@@ -164,42 +61,6 @@ pub struct CompareOptions {
     pub chunks: usize,
 }
 
-/// What an entrant did in a phase.
-#[derive(Clone, Debug)]
-pub struct Row {
-    pub entrant: Entrant,
-    /// Time of a message, in ns: the processor's, and beside a neighbour that of the clock. It is the median over the
-    /// chunks in which no clock was read for each message, if there are any.
-    pub nanoseconds: f64,
-    /// The median over these chunks of the time of this entrant to that of the list by hand.
-    pub ratio: f64,
-    /// Of the chunks in which the clock was read for each message.
-    pub latency: Percentiles,
-    pub faults: u64,
-    /// What the process has got more of while it was this entrant's turn, since the beginning.
-    pub bytes: u64,
-}
-
-/// A phase of all entrants.
-#[derive(Clone, Debug)]
-pub struct Table {
-    pub phase: Phase,
-    pub messages: u64,
-    pub orders: usize,
-    pub levels: usize,
-    pub rows: Vec<Row>,
-}
-
-/// A comparison.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    pub tables: Vec<Table>,
-    /// How long it took to drop all orders that were left.
-    pub ends: Vec<(Entrant, Duration)>,
-    pub live: usize,
-    pub processor: Option<usize>,
-}
-
 /// Books in a home.
 trait Contender {
     /// Applies a chunk of messages; with a histogram, each of them is timed.
@@ -211,7 +72,7 @@ trait Contender {
     /// What its home does while no message comes.
     fn be_quiet(&mut self);
 
-    /// Which places the next objects get, if it is told.
+    /// Takes the places that the next objects are to get; other homes than `known` choose by themselves.
     fn follow(&mut self, plan: &[Vec<Index>; 2]);
 
     /// Ends all orders, and says how long that took.
@@ -244,45 +105,6 @@ impl<P: Places> Contender for In<'_, P> {
 
     fn end(self: Box<Self>) -> Duration {
         self.books.end()
-    }
-}
-
-/// Objects that a neighbour has at a time, and its way to get and free them: memory for an order.
-fn churn<M>(is_over: &AtomicBool, mut alloc: impl FnMut() -> M) {
-    const HELD: usize = 512;
-    let mut held: Vec<_> = (0..HELD).map(|_| None).collect();
-    let mut random = Random::new(13);
-    while !is_over.load(Ordering::Relaxed) {
-        for _ in 0..HELD {
-            held[random.below(HELD as u64) as usize] = Some(alloc());
-        }
-    }
-}
-
-/// A neighbour that uses a general allocator.
-fn on_heap_too<A: GlobalAlloc>(allocator: fn() -> A) -> impl Fn(&AtomicBool) + Sync {
-    move |is_over| churn(is_over, || OneOrder::new(allocator()))
-}
-
-/// Memory for an order.
-struct OneOrder<A: GlobalAlloc>(A, *mut u8);
-
-impl<A: GlobalAlloc> OneOrder<A> {
-    const LAYOUT: Layout = Layout::new::<Order<Pointer>>();
-
-    fn new(allocator: A) -> Self {
-        // SAFETY: an order has a size.
-        let memory = unsafe { allocator.alloc(Self::LAYOUT) };
-        Self(allocator, memory)
-    }
-}
-
-impl<A: GlobalAlloc> Drop for OneOrder<A> {
-    fn drop(&mut self) {
-        if !self.1.is_null() {
-            // SAFETY: this allocator allocated it with this layout; it is freed once.
-            unsafe { self.0.dealloc(self.1, Self::LAYOUT) };
-        }
     }
 }
 
@@ -328,9 +150,6 @@ struct Account {
     faults: u64,
 }
 
-/// What another thread does in the same home until it is told to stop.
-type Neighbour<'a> = Box<dyn Fn(&AtomicBool) + Sync + 'a>;
-
 /// Books in a home, and what another thread does there.
 type Pair<'a> = (Box<dyn Contender + 'a>, Neighbour<'a>);
 
@@ -345,7 +164,7 @@ struct Entry<'a> {
 /// # Errors
 /// If there is too little memory, or books differ.
 pub fn compare(options: &CompareOptions) -> Result<Comparison, String> {
-    let processors = pin();
+    let processors = pinning::pin();
     let mut order = options.entrants.clone();
     order.sort_unstable();
     order.dedup();
@@ -393,11 +212,6 @@ where
     P::Name: 'a,
 {
     (Box::new(In { books, be_quiet: Box::new(|| ()), follow: |_, _| () }), elsewhere())
-}
-
-/// A neighbour in another home: what one thread owns cannot be shared.
-fn elsewhere<'a>() -> Neighbour<'a> {
-    Box::new(on_heap_too(|| std::alloc::System))
 }
 
 /// Makes the home of the next entrant, which lives as long as the comparison, and goes on with the others.
@@ -615,7 +429,7 @@ fn play(stage: &Stage<'_>, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, St
                 let histogram = is_timed.then_some(&mut account.histogram);
                 let processor = processor_time();
                 let time = if phase == Phase::Noisy {
-                    beside(stage.processors.as_ref(), &mut **contender, neighbour, &chunk, histogram)
+                    beside(stage.processors.as_ref(), neighbour, || contender.replay(&chunk, histogram))
                 } else {
                     contender.replay(&chunk, histogram)
                 };
@@ -652,26 +466,6 @@ fn play(stage: &Stage<'_>, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, St
         stage.add_end(account.entrant, contender.end());
     }
     Ok(tables)
-}
-
-/// Replays a chunk while a neighbour is at work on another processor.
-fn beside(
-    processors: Option<&(usize, Vec<usize>)>,
-    contender: &mut (dyn Contender + '_),
-    neighbour: &Neighbour<'_>,
-    chunk: &[u8],
-    histogram: Option<&mut Histogram>,
-) -> Result<Duration, String> {
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            leave(processors);
-            neighbour(&is_over);
-        });
-        let time = contender.replay(chunk, histogram);
-        is_over.store(true, Ordering::Relaxed);
-        time
-    })
 }
 
 fn table(phase: Phase, messages: u64, planner: &Books<Planning>, entries: &[Entry<'_>]) -> Table {
@@ -732,155 +526,6 @@ fn faults() -> u64 {
 
 fn resident_bytes() -> i64 {
     resident().and_then(|(now, _)| i64::try_from(now).ok()).unwrap_or(0)
-}
-
-/// The processors that this thread may use.
-#[cfg(target_os = "linux")]
-fn allowed() -> Option<Vec<usize>> {
-    // SAFETY: a set of processors is an array of bits, of which all zeros are the empty set.
-    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: `set` is valid for writes of its size; 0 is the calling thread.
-    if unsafe { libc::sched_getaffinity(0, size, &raw mut set) } != 0 {
-        return None;
-    }
-    // SAFETY: a number below the size of the set in bits.
-    let numbers = (0..8 * size).filter(|&at| unsafe { libc::CPU_ISSET(at, &set) }).collect();
-    Some(numbers)
-}
-
-/// Has this thread use these processors only.
-#[cfg(target_os = "linux")]
-fn stay_on(processors: impl Iterator<Item = usize>) -> bool {
-    let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: a set of processors is an array of bits, of which all zeros are the empty set.
-    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    for processor in processors.filter(|&processor| processor < 8 * size) {
-        // SAFETY: the number is below the size of the set in bits.
-        unsafe { libc::CPU_SET(processor, &mut set) };
-    }
-    // SAFETY: `set` is valid for reads of its size; 0 is the calling thread.
-    unsafe { libc::sched_setaffinity(0, size, &raw const set) == 0 }
-}
-
-/// Pins this thread to the last processor that it may use, if it may use two or more. Returns that, and the others.
-#[cfg(target_os = "linux")]
-fn pin() -> Option<(usize, Vec<usize>)> {
-    let mut numbers = allowed()?;
-    let last = numbers.pop().filter(|_| !numbers.is_empty())?;
-    stay_on(core::iter::once(last)).then_some((last, numbers))
-}
-
-/// Leaves the pinned thread's processor to it.
-#[cfg(target_os = "linux")]
-fn leave(processors: Option<&(usize, Vec<usize>)>) {
-    if let Some((_, others)) = processors {
-        // What is refused here was allowed a moment ago, and is a matter of speed only.
-        let _ = stay_on(others.iter().copied());
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-const fn leave(_processors: Option<&(usize, Vec<usize>)>) {}
-
-#[cfg(not(target_os = "linux"))]
-const fn pin() -> Option<(usize, Vec<usize>)> {
-    None
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.processor {
-            Some(processor) => {
-                writeln!(f, "all books the same in all homes; pinned to processor {processor}")?
-            }
-            None => writeln!(f, "all books the same in all homes; not pinned")?,
-        }
-        self.tables.iter().try_for_each(|table| write!(f, "\n{table}"))?;
-        let orders = self.tables.last().map_or(0, |table| table.orders);
-        writeln!(f, "\nend of day: {} orders are dropped, in ms", Commas(orders as u64))?;
-        self.ends
-            .iter()
-            .try_for_each(|(entrant, time)| writeln!(f, "  {entrant:<15}{:>9.2}", time.as_secs_f64() * 1e3))
-    }
-}
-
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}: {} messages, {} orders and {} levels at the end",
-            self.phase.name(),
-            Commas(self.messages),
-            Commas(self.orders as u64),
-            Commas(self.levels as u64)
-        )?;
-        writeln!(
-            f,
-            "  {:<15}{:>7}{:>9}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
-            "orders live in",
-            "ns",
-            "to hand",
-            "p50",
-            "p99",
-            "p99.9",
-            "p99.99",
-            "p99.999",
-            "max",
-            "faults",
-            "memory"
-        )?;
-        for row in &self.rows {
-            let Percentiles { p50, p99, p999, p9999, p99999, max, .. } = row.latency;
-            writeln!(
-                f,
-                "  {:<15}{:>7.1}{:>8.2}x{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
-                row.entrant,
-                row.nanoseconds,
-                row.ratio,
-                Commas(p50),
-                Commas(p99),
-                Commas(p999),
-                Commas(p9999),
-                Commas(p99999),
-                Commas(max),
-                Commas(row.faults),
-                Mebibytes(row.bytes).to_string()
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl Comparison {
-    /// The comparison as JSON.
-    pub fn json(&self) -> String {
-        let mut json = Json::new();
-        json.number("live", self.live as u64);
-        json.optional("processor", self.processor.map(|processor| processor as u64));
-        json.list("phases", &self.tables, |json, table| {
-            json.text("phase", table.phase.name());
-            json.number("messages", table.messages);
-            json.number("orders", table.orders as u64);
-            json.number("levels", table.levels as u64);
-            json.list("homes", &table.rows, |json, row| {
-                json.text("home", &row.entrant.to_string());
-                json.fraction("ns", row.nanoseconds);
-                json.fraction("to_hand", row.ratio);
-                for (name, value) in row.latency.named() {
-                    json.number(name, value);
-                }
-                json.number("faults", row.faults);
-                json.number("bytes", row.bytes);
-            });
-        });
-        json.object("end_ns", |json| {
-            for (entrant, time) in &self.ends {
-                json.number(&entrant.to_string(), u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-            }
-        });
-        json.finish()
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,53 @@
+//! The homes that take part in a comparison (design/exchange.md `.compare.homes`).
+
+use core::fmt;
+
+/// A home that takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Entrant {
+    /// An array with a list of free places, written by hand; its memory is untouched at first.
+    Hand,
+    /// The same, touched beforehand.
+    HandTouched,
+    /// Places that are known beforehand: no allocator at all.
+    Known,
+    /// An Mfs through an MfsCache.
+    Pools,
+    /// The same, in an arena that is prefaulted.
+    PoolsPrefault,
+    /// The same, on huge pages too.
+    PoolsHuge,
+    /// The same as the first, trimmed each night.
+    PoolsTrimmed,
+    /// An Mfs through an allocation point.
+    Point,
+    /// An Mfs without a lock, directly.
+    Owned,
+    /// The allocator of the system.
+    System,
+    /// The crate slab.
+    #[cfg(feature = "slab")]
+    Slab,
+    /// The allocator mimalloc.
+    #[cfg(feature = "mimalloc")]
+    Mimalloc,
+    /// The allocator jemalloc.
+    #[cfg(feature = "jemalloc")]
+    Jemalloc,
+    /// The allocator snmalloc.
+    #[cfg(feature = "snmalloc")]
+    Snmalloc,
+}
+
+/// All entrants.
+pub fn all() -> &'static [Entrant] {
+    use clap::ValueEnum;
+    Entrant::value_variants()
+}
+
+impl fmt::Display for Entrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use clap::ValueEnum;
+        self.to_possible_value().map_or(Ok(()), |value| f.pad(value.get_name()))
+    }
+}
