@@ -8,160 +8,18 @@
 //!
 //! Orders and levels live where [`Places`] says. Everything else has its full size from the start.
 
-use core::fmt;
 use core::time::Duration;
 use std::time::Instant;
 
 use crate::ids::{Ids, Taken};
 use crate::itch::{Executed, Header, Message};
+pub use crate::nodes::{Level, Order, Side};
 use crate::places::{NoMemory, Place, Places};
+pub use crate::refused::Refused;
 use crate::shelves::{Entry, NoRun, Run, Shelves};
 
 /// Locate codes are two bytes.
 const LOCATES: usize = 1 << 16;
-
-/// Which side of a book.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Side {
-    Buy,
-    Sell,
-}
-
-impl Side {
-    /// Both, in the order of their numbers.
-    pub const BOTH: [Self; 2] = [Self::Buy, Self::Sell];
-
-    /// How good a price is on this side: the higher, the better. The same function gives the price of a rank.
-    #[inline(always)]
-    pub const fn rank(self, price: u32) -> u32 {
-        match self {
-            Self::Buy => price,
-            Self::Sell => !price,
-        }
-    }
-}
-
-/// An order in a book. `N` is what orders and levels are called.
-#[derive(Clone, Copy, Debug)]
-pub struct Order<N> {
-    pub id: u64,
-    /// When it was added, in nanoseconds since midnight.
-    pub entered: u64,
-    pub earlier: Option<N>,
-    pub later: Option<N>,
-    pub level: N,
-    pub shares: u32,
-    pub attribution: [u8; 4],
-    pub locate: u16,
-    pub side: Side,
-}
-
-impl<N> Order<N> {
-    /// An order that stands where no order has been yet.
-    pub const fn filler(level: N) -> Self {
-        Self {
-            id: 0,
-            entered: 0,
-            earlier: None,
-            later: None,
-            level,
-            shares: 0,
-            attribution: [0; 4],
-            locate: 0,
-            side: Side::Buy,
-        }
-    }
-}
-
-impl<N> Level<N> {
-    /// A level that stands where no level has been yet.
-    pub const fn filler() -> Self {
-        Self { first: None, last: None, shares: 0, rank: 0, orders: 0 }
-    }
-}
-
-/// A price that has orders.
-#[derive(Clone, Copy, Debug)]
-pub struct Level<N> {
-    pub first: Option<N>,
-    pub last: Option<N>,
-    pub shares: u64,
-    pub rank: u32,
-    pub orders: u32,
-}
-
-const _: () = assert!(size_of::<Order<core::ptr::NonNull<u8>>>() <= 64);
-const _: () = assert!(size_of::<Level<core::ptr::NonNull<u8>>>() <= 48);
-
-/// Why a message cannot be true of these books. Nothing has changed then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// There is no order with this number.
-    UnknownOrder(u64),
-    /// There is an order with this number already.
-    DuplicateOrder(u64),
-    /// The order is of another stock than the message.
-    OtherStock { order: u64, is: u16, says: u16 },
-    /// An order, or a part of one, without shares.
-    NoShares(u64),
-    /// More shares than the order has.
-    TooManyShares { order: u64, has: u32, says: u32 },
-    /// Neither a buy nor a sell.
-    NoSide { order: u64, says: u8 },
-    /// As many orders as there is memory for.
-    OrdersFull(usize),
-    /// As many levels as there is memory for.
-    LevelsFull(usize),
-    /// The home of orders has no memory.
-    NoMemory,
-}
-
-impl Refused {
-    /// Its name: one word for a kind of refusal.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::UnknownOrder(_) => "unknown-order",
-            Self::DuplicateOrder(_) => "duplicate-order",
-            Self::OtherStock { .. } => "other-stock",
-            Self::NoShares(_) => "no-shares",
-            Self::TooManyShares { .. } => "too-many-shares",
-            Self::NoSide { .. } => "no-side",
-            Self::OrdersFull(_) => "orders-full",
-            Self::LevelsFull(_) => "levels-full",
-            Self::NoMemory => "no-memory",
-        }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.name())?;
-        match *self {
-            Self::UnknownOrder(id) => write!(f, "no order {id} is live; a capture must begin with its day"),
-            Self::DuplicateOrder(id) => write!(f, "order {id} is live already"),
-            Self::OtherStock { order, is, says } => {
-                write!(f, "order {order} is of the stock with locate code {is}, the message says {says}")
-            }
-            Self::NoShares(id) => write!(f, "order {id} has, or loses, no shares"),
-            Self::TooManyShares { order, has, says } => {
-                write!(f, "order {order} has {has} shares, and cannot lose {says}")
-            }
-            Self::NoSide { order, says } => {
-                write!(f, "order {order} is on side {:?}, and not B or S", char::from(says))
-            }
-            Self::OrdersFull(most) => {
-                write!(f, "{most} orders are live, and there is memory for no more (see --room)")
-            }
-            Self::LevelsFull(most) => {
-                write!(f, "there is memory for {most} levels, and no more: raise --levels")
-            }
-            Self::NoMemory => {
-                f.write_str("the home of the orders has no memory: lower --live, or raise limits")
-            }
-        }
-    }
-}
 
 /// How much memory the books have from the start.
 #[derive(Clone, Copy, Debug)]

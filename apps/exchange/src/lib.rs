@@ -11,6 +11,8 @@
 //! | `ids` | from the number of an order to its name |
 //! | `shelves` | the sorted lists of levels |
 //! | `places` | where orders and levels live |
+//! | `nodes` | orders and levels |
+//! | `refused` | why a message cannot be true |
 //! | `book` | the books themselves |
 //! | `homes` | books in the home that is asked for |
 //! | `naive` | the same books again, from the specification alone |
@@ -52,8 +54,10 @@ pub mod inject;
 pub mod input;
 pub mod itch;
 pub mod naive;
+pub mod nodes;
 pub mod places;
 pub mod random;
+pub mod refused;
 pub mod report;
 pub mod run;
 pub mod shelves;
