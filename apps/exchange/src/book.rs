@@ -17,6 +17,7 @@ pub use crate::nodes::{Level, Order, Side};
 use crate::places::{NoMemory, Place, Places};
 pub use crate::refused::Refused;
 use crate::shelves::{Entry, NoRun, Run, Shelves};
+use crate::wide::table;
 
 /// Locate codes are two bytes.
 const LOCATES: usize = 1 << 16;
@@ -90,7 +91,7 @@ impl<P: Places> Books<P> {
             ids: Ids::new(plan.orders),
             orders,
             levels,
-            sides: vec![[Run::EMPTY; 2]; LOCATES],
+            sides: table([Run::EMPTY; 2], LOCATES),
             shelves: Shelves::new(plan.entries()),
             plan,
             locates: 0,

@@ -218,6 +218,18 @@ pub(crate) struct CompareCommand {
     #[arg(long)]
     pub(crate) brief: bool,
 
+    /// Processes that compare one after the other; what is said are medians, and the least and the greatest ratio.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100), overrides_with = "processes")]
+    pub(crate) processes: u64,
+
+    /// What the order of the homes is drawn from.
+    #[arg(long, value_name = "N", default_value_t = 1, overrides_with = "draw")]
+    pub(crate) draw: u64,
+
+    /// What one process of several says to the first.
+    #[arg(long, hide = true)]
+    pub(crate) rows: bool,
+
     /// Where to write the comparison as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -228,6 +240,7 @@ impl CompareCommand {
         let phases = if self.brief { &Phase::BRIEF[..] } else { &Phase::ALL };
         CompareOptions {
             day: DayOptions { seed: self.seed, messages: 0, live: self.live, symbols: self.symbols },
+            draw: self.draw,
             phases: phases.to_vec(),
             entrants: if self.homes.is_empty() { all().to_vec() } else { self.homes.clone() },
             chunk: self.chunk,

@@ -19,6 +19,7 @@ mod entrants;
 mod neighbour;
 mod phases;
 mod pinning;
+mod processes;
 mod tables;
 
 use core::alloc::GlobalAlloc;
@@ -30,6 +31,7 @@ use std::time::Instant;
 
 pub use entrants::{Entrant, all};
 pub use phases::Phase;
+pub use processes::compare_in_processes;
 pub use tables::{Comparison, Row, Table};
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mfs, Prefault};
 
@@ -53,6 +55,8 @@ use crate::steady::{faults_of_this_thread, resident};
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
     pub day: DayOptions,
+    /// What the order of the entrants is drawn from.
+    pub draw: u64,
     pub phases: Vec<Phase>,
     pub entrants: Vec<Entrant>,
     /// Messages that an entrant has before it is the turn of the next.
@@ -169,7 +173,7 @@ pub fn compare(options: &CompareOptions) -> Result<Comparison, String> {
     order.sort_unstable();
     order.dedup();
     // Who comes first in a process may be slower.
-    Random::new(options.day.seed ^ 7).shuffle(&mut order);
+    Random::new(options.draw ^ 7).shuffle(&mut order);
     let stage = Stage { options, processors, ends: RefCell::default() };
     let tables = with_entrants(&order, &stage, Vec::new())?;
     let mut ends = stage.ends.into_inner();
@@ -387,7 +391,7 @@ fn play(stage: &Stage<'_>, mut entries: Vec<Entry<'_>>) -> Result<Vec<Table>, St
     let plan = plan_of(stage.options);
     let mut planner =
         Books::<Planning>::new(Planner::new(plan.orders), Planner::new(plan.level_room()), plan);
-    let mut random = Random::new(options.day.seed ^ 11);
+    let mut random = Random::new(options.draw ^ 11);
     let mut tables = Vec::new();
     let mut chunk = Vec::new();
     for &phase in &options.phases {
@@ -486,6 +490,7 @@ fn table(phase: Phase, messages: u64, planner: &Books<Planning>, entries: &[Entr
                 entrant: account.entrant,
                 nanoseconds: median(own.clone()),
                 ratio: median(ratios.collect()),
+                spread: None,
                 latency: account.histogram.percentiles(),
                 faults: account.faults,
                 bytes: u64::try_from(account.bytes).unwrap_or(0),
@@ -536,6 +541,7 @@ mod tests {
     #[test]
     fn all_homes_have_the_same_books_in_all_phases() {
         let options = CompareOptions {
+            draw: 1,
             day: DayOptions { seed: 5, messages: 0, live: 1_000, symbols: 20 },
             phases: Phase::ALL.to_vec(),
             entrants: all().to_vec(),

@@ -1,6 +1,8 @@
 //! From the number of an order to its name: a table of fixed size, all of it touched when it is made
 //! (design/exchange.md `.book.ids`).
 
+use crate::wide::table;
+
 /// The golden ratio, for a product whose high bits depend on all bits of a number.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -35,10 +37,12 @@ impl<N: Copy> Ids<N> {
     /// A table for that many numbers, whose memory has been written to.
     pub fn new(most: usize) -> Self {
         let size = most.saturating_mul(2).max(2 * TOGETHER as usize).next_power_of_two();
-        // Not zeros, which would be pages that no write has touched.
-        let mut places = vec![(1, None); size];
-        places.iter_mut().for_each(|place| place.0 = 0);
-        Self { places, shift: u64::BITS - size.trailing_zeros() + TOGETHER.trailing_zeros(), len: 0, most }
+        Self {
+            places: table((0, None), size),
+            shift: u64::BITS - size.trailing_zeros() + TOGETHER.trailing_zeros(),
+            len: 0,
+            most,
+        }
     }
 
     /// The numbers in it.

@@ -9,6 +9,7 @@
 //! | `input` | where messages come from |
 //! | `handoff` | blocks between threads |
 //! | `ids` | from the number of an order to its name |
+//! | `wide` | tables of full size, on huge pages |
 //! | `shelves` | the sorted lists of levels |
 //! | `places` | where orders and levels live |
 //! | `nodes` | orders and levels |
@@ -63,3 +64,4 @@ pub mod run;
 pub mod shelves;
 pub mod steady;
 pub mod sums;
+pub mod wide;

@@ -15,20 +15,20 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use exchange::check::check;
-use exchange::compare::{CompareOptions, Entrant, compare};
+use exchange::compare::{CompareOptions, Entrant, compare, compare_in_processes};
 use exchange::day::Day;
 use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
 use exchange::places::Home;
 use exchange::run::{RunOptions, run};
 
-use crate::cli::{CheckCommand, Command, DayCommand, FormName, Options, RunCommand};
+use crate::cli::{CheckCommand, Command, CompareCommand, DayCommand, FormName, Options, RunCommand};
 
 fn main() -> ExitCode {
     let done = match Options::parse().command {
         Some(Command::Day(command)) => write_day(&command),
         Some(Command::Run(command)) => keep_books(&command),
-        Some(Command::Compare(command)) => compare_homes(&command.options(), command.json.as_deref()),
+        Some(Command::Compare(command)) => compare_as_asked(&command),
         Some(Command::Engine(command)) => match_orders(&command.options()),
         Some(Command::Check(command)) => compare_with_naive(&command),
         None => first_run(),
@@ -147,10 +147,19 @@ fn compare_with_naive(command: &CheckCommand) -> Result<(), Failures> {
     print(&text).map_or(Ok(()), |failure| Err(vec![failure]))
 }
 
-fn compare_homes(options: &CompareOptions, json: Option<&Path>) -> Result<(), Failures> {
-    let comparison = compare(options).map_err(|why| vec![why])?;
+fn compare_as_asked(command: &CompareCommand) -> Result<(), Failures> {
+    let comparison = if command.processes == 1 {
+        compare(&command.options())
+    } else {
+        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        compare_in_processes(command.processes, &arguments)
+    };
+    let comparison = comparison.map_err(|why| vec![why])?;
+    if command.rows {
+        return print(&comparison.rows()).map_or(Ok(()), |failure| Err(vec![failure]));
+    }
     let mut failures: Failures = print(&comparison.to_string()).into_iter().collect();
-    if let Some(path) = json {
+    if let Some(path) = &command.json {
         failures.extend(write_json(path, &comparison.json()));
     }
     if failures.is_empty() { Ok(()) } else { Err(failures) }
@@ -162,14 +171,18 @@ fn write_json(path: &Path, json: &str) -> Option<String> {
 }
 
 /// The homes of the brief comparison.
-const BRIEF: [Entrant; 4] = [Entrant::Hand, Entrant::Known, Entrant::PoolsPrefault, Entrant::System];
+const BRIEF: [Entrant; 4] = [Entrant::Hand, Entrant::Pools, Entrant::PoolsHuge, Entrant::System];
 
 /// A run, and a comparison with few chunks.
 fn first_run() -> Result<(), Failures> {
     let run = Options::parse_from(["exchange", "run"]).command;
-    let compare = Options::parse_from(["exchange", "compare", "--brief", "--chunks", "6"]).command;
-    let (Some(Command::Run(run)), Some(Command::Compare(compare))) = (run, compare) else { return Ok(()) };
+    let comparing = Options::parse_from(["exchange", "compare", "--brief", "--chunks", "6"]).command;
+    let (Some(Command::Run(run)), Some(Command::Compare(comparing))) = (run, comparing) else {
+        return Ok(());
+    };
     keep_books(&run)?;
     print("\nthe same kind of day with orders in other homes (`exchange compare` has all of it):\n");
-    compare_homes(&CompareOptions { entrants: BRIEF.to_vec(), ..compare.options() }, None)
+    let options = CompareOptions { entrants: BRIEF.to_vec(), ..comparing.options() };
+    let comparison = compare(&options).map_err(|why| vec![why])?;
+    print(&comparison.to_string()).map_or(Ok(()), |failure| Err(vec![failure]))
 }

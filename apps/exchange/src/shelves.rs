@@ -2,6 +2,8 @@
 //!
 //! A list that is full moves to a run of twice the size. The run that it leaves serves another list of that size.
 
+use crate::wide::table;
+
 /// The entries of the smallest run.
 const SMALLEST: usize = 4;
 
@@ -52,7 +54,7 @@ pub struct Shelves<N> {
 impl<N: Copy> Shelves<N> {
     /// Memory for that many entries, all of which has been written to.
     pub fn new(entries: usize) -> Self {
-        let entries = vec![Entry { rank: NONE, level: None }; entries.min(NONE as usize)];
+        let entries = table(Entry { rank: NONE, level: None }, entries.min(NONE as usize));
         Self { entries, fresh: 0, free: [NONE; SIZES] }
     }
 

@@ -132,6 +132,21 @@ fn homes_are_compared_in_all_phases() {
     assert_eq!(exchange(&["compare", "--live", "1e12"]).status.code(), Some(2));
 }
 
+/// (design/exchange.md `.compare.processes`)
+#[test]
+fn several_processes_compare_and_say_the_least_and_the_greatest() {
+    let small = ["--live", "1e3", "--symbols", "50", "--chunk", "1000", "--chunks", "2", "--brief"];
+    let more = ["compare", "--processes", "3", "--homes", "hand,pools"];
+    let ran = exchange(&[&more[..], &small].concat());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let said = text(&ran.stdout);
+    let pools: Vec<_> = said.lines().filter(|line| line.starts_with("  pools ")).collect();
+    // Two phases with the least and the greatest ratio, and the end of the day.
+    assert_eq!(pools.len(), 3, "{said}");
+    assert_eq!(pools.iter().filter(|line| line.contains(" to ")).count(), 2, "{said}");
+    assert!(!said.contains("system"), "{said}");
+}
+
 #[test]
 fn the_report_is_json_too() {
     let path = std::env::temp_dir().join(format!("exchange-{}.json", std::process::id()));

@@ -17,6 +17,8 @@ pub struct Row {
     pub nanoseconds: f64,
     /// The median over these chunks of the time of this entrant to that of the list by hand.
     pub ratio: f64,
+    /// The least and the greatest of it, of several processes.
+    pub spread: Option<(f64, f64)>,
     /// Of the chunks in which the clock was read for each message.
     pub latency: Percentiles,
     pub faults: u64,
@@ -73,10 +75,11 @@ impl fmt::Display for Table {
         )?;
         writeln!(
             f,
-            "  {:<15}{:>7}{:>9}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
+            "  {:<15}{:>7}{:>9}{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
             "orders live in",
             "ns",
             "to hand",
+            "",
             "p50",
             "p99",
             "p99.9",
@@ -90,10 +93,11 @@ impl fmt::Display for Table {
             let Percentiles { p50, p99, p999, p9999, p99999, max, .. } = row.latency;
             writeln!(
                 f,
-                "  {:<15}{:>7.1}{:>8.2}x{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
+                "  {:<15}{:>7.1}{:>8.2}x{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
                 row.entrant,
                 row.nanoseconds,
                 row.ratio,
+                row.spread.map_or_else(String::new, |(least, most)| format!("{least:.2} to {most:.2}")),
                 Commas(p50),
                 Commas(p99),
                 Commas(p999),
@@ -123,6 +127,10 @@ impl Comparison {
                 json.text("home", &row.entrant.to_string());
                 json.fraction("ns", row.nanoseconds);
                 json.fraction("to_hand", row.ratio);
+                if let Some((least, most)) = row.spread {
+                    json.fraction("to_hand_least", least);
+                    json.fraction("to_hand_most", most);
+                }
                 for (name, value) in row.latency.named() {
                     json.number(name, value);
                 }
