@@ -1,10 +1,9 @@
-//! A manual pool, or any other store, as an allocator of `allocator_api2`.
+//! A manual pool, or any other store, as the allocator of collections; `allocator_traits` has the traits that they ask for.
 
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use allocator_api2::alloc::{AllocError, Allocator};
 use tripoint_core::Store;
 
 use crate::moving::move_bytes;
@@ -16,8 +15,9 @@ use crate::moving::move_bytes;
 /// in place if the store allows that ([`Store::resize`]), and moves otherwise;
 /// shrinking then takes new memory, and may be refused. A layout of size zero takes no memory.
 ///
-/// A refusal is an [`AllocError`], which carries no details:
-/// [`Exhausted`](tripoint_core::Exhausted) shows what the pool has left.
+/// It is an `Allocator` of `allocator_api2` 0.2, by features of 0.3 and 0.4, and of the standard library from Rust 1.100
+/// on. A refusal is an `AllocError`, which carries no details: [`Exhausted`](tripoint_core::Exhausted) shows what the pool
+/// has left. A store that panics, as a debug pool may, ends the program: allocators must not unwind.
 ///
 /// ```
 /// # use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -51,32 +51,79 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
         self.store
     }
 
+    #[inline]
+    pub(crate) fn take(self, layout: Layout) -> Option<NonNull<[u8]>> {
+        let block = match layout.size() {
+            0 => dangling(layout),
+            _ => self.store.alloc(layout).ok()?,
+        };
+        Some(NonNull::slice_from_raw_parts(block, layout.size()))
+    }
+
+    #[inline]
+    pub(crate) fn take_zeroed(self, layout: Layout) -> Option<NonNull<[u8]>> {
+        let block = match layout.size() {
+            0 => dangling(layout),
+            _ => self.store.alloc_zeroed(layout).ok()?,
+        };
+        Some(NonNull::slice_from_raw_parts(block, layout.size()))
+    }
+
+    /// # Safety
+    /// - `block` is allocated by this allocator, with a layout that `layout` fits, and is not used any more.
+    #[inline]
+    pub(crate) unsafe fn give_back(self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() != 0 {
+            // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
+            // that of the allocation, or of the last resize in place. The caller frees it once and
+            // does not use it any more. Only its address matters.
+            unsafe { self.store.free(block, layout) };
+        }
+    }
+
     /// Changes the layout of a block to `to`, in place if the store allows that. Otherwise allocates
     /// a new block, and moves the bytes that both have.
     ///
     /// # Safety
     /// - `block` is allocated by this allocator, with a layout that `from` fits.
-    unsafe fn resize(
-        &self,
-        block: NonNull<u8>,
-        from: Layout,
-        to: Layout,
-    ) -> Result<NonNull<[u8]>, AllocError> {
+    pub(crate) unsafe fn resize(self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
         if from.size() != 0 && to.size() != 0 {
             // SAFETY: a block with a size came from this store's `alloc`, and is not freed. The layout that fits it
             // is that of the allocation, or of the last resize in place.
             if let Some(block) = unsafe { self.store.resize_room(block, from, to) } {
-                return Ok(NonNull::slice_from_raw_parts(block, to.size()));
+                return Some(NonNull::slice_from_raw_parts(block, to.size()));
             }
         }
-        let moved = self.allocate(to)?;
+        let moved = self.take(to)?;
         // SAFETY: both blocks have at least as many bytes, and lie in the store if that is not zero. The new one is in use by
         // nothing else, so they do not overlap. The old one is freed below.
         unsafe { move_bytes(self.store, block, moved.cast(), from.size().min(to.size())) };
         // SAFETY: the block is allocated by this allocator with a layout that `from` fits, and is not
         // used any more.
-        unsafe { self.deallocate(block, from) };
-        Ok(moved)
+        unsafe { self.give_back(block, from) };
+        Some(moved)
+    }
+
+    /// As [`PoolAllocator::resize`], and makes what was added zero.
+    ///
+    /// # Safety
+    /// - `block` is allocated by this allocator, with a layout that `from` fits.
+    #[inline]
+    pub(crate) unsafe fn resize_zeroed(
+        self,
+        block: NonNull<u8>,
+        from: Layout,
+        to: Layout,
+    ) -> Option<NonNull<[u8]>> {
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
+        let grown = unsafe { self.resize(block, from, to) }?;
+        let added = to.size().saturating_sub(from.size());
+        if added != 0 {
+            // SAFETY: the block has `to.size()` bytes, of which `from.size()` come before those that were added. It is an object
+            // of the store, because its size is not zero, and nothing else uses it.
+            unsafe { self.store.zero(grown.cast::<u8>().add(from.size()), added) };
+        }
+        Some(grown)
     }
 }
 
@@ -91,80 +138,6 @@ impl<S: Store> Copy for PoolAllocator<'_, S> {}
 impl<S: Store> fmt::Debug for PoolAllocator<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PoolAllocator").field(&ptr::from_ref(self.store)).finish()
-    }
-}
-
-// SAFETY: (design/adaptors.md `.req.contract`)
-// - A block is memory of the store, or dangling if it has no bytes. It stays valid until it is
-//   freed or the store is dropped (`Store`). As long as the allocator or anything that contains it
-//   exists, wherever that is moved, `'s` keeps the store from being dropped.
-// - All copies borrow one store, so one may free what another allocated.
-// - A block has exactly the requested size. So the only layout that fits it is that of its last
-//   `allocate`, `grow` or `shrink`, and this is the layout that the store gets. If a block was
-//   resized in place, the store has promised to take the new layout.
-// - A failure changes nothing: `resize` frees a block only after its bytes have moved.
-unsafe impl<S: Store> Allocator for PoolAllocator<'_, S> {
-    #[inline]
-    fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        let block = match layout.size() {
-            0 => dangling(layout),
-            _ => self.store.alloc(layout).map_err(|_| AllocError)?,
-        };
-        Ok(NonNull::slice_from_raw_parts(block, layout.size()))
-    }
-
-    #[inline]
-    fn allocate_zeroed(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        let block = match layout.size() {
-            0 => dangling(layout),
-            _ => self.store.alloc_zeroed(layout).map_err(|_| AllocError)?,
-        };
-        Ok(NonNull::slice_from_raw_parts(block, layout.size()))
-    }
-
-    #[inline]
-    unsafe fn deallocate(&self, block: NonNull<u8>, layout: Layout) {
-        if layout.size() != 0 {
-            // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
-            // that of the allocation, or of the last resize in place. The caller frees it once and
-            // does not use it any more. Only its address matters.
-            unsafe { self.store.free(block, layout) };
-        }
-    }
-
-    #[inline]
-    unsafe fn grow(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-        unsafe { self.resize(block, from, to) }
-    }
-
-    #[inline]
-    unsafe fn grow_zeroed(
-        &self,
-        block: NonNull<u8>,
-        from: Layout,
-        to: Layout,
-    ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-        let grown = unsafe { self.resize(block, from, to) }?;
-        let added = to.size().saturating_sub(from.size());
-        if added != 0 {
-            // SAFETY: the block has `to.size()` bytes, of which `from.size()` come before those that were added. It is an object
-            // of the store, because its size is not zero, and nothing else uses it.
-            unsafe { self.store.zero(grown.cast::<u8>().add(from.size()), added) };
-        }
-        Ok(grown)
-    }
-
-    #[inline]
-    unsafe fn shrink(
-        &self,
-        block: NonNull<u8>,
-        from: Layout,
-        to: Layout,
-    ) -> Result<NonNull<[u8]>, AllocError> {
-        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-        unsafe { self.resize(block, from, to) }
     }
 }
 

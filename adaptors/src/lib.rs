@@ -3,13 +3,13 @@
 //! | to put in a pool | use |
 //! |---|---|
 //! | one object | [`PoolBox`](tripoint_core::PoolBox), [`PoolRc`](tripoint_core::PoolRc) |
-//! | a collection that takes an `allocator_api2` allocator: `hashbrown`'s maps, that crate's `Box` and `Vec` | [`PoolAllocator`] |
+//! | a collection that takes an allocator: `hashbrown`'s maps, `allocator_api2`'s `Box` and `Vec`, from Rust 1.100 on the standard library's | [`PoolAllocator`] |
 //! | a whole program | [`GlobalPool`] |
 //! | a whole program, with a cache for each thread (feature `std`) | `CachedGlobalPool` |
 //!
-//! The standard library's own collections take no allocator on stable Rust: use
-//! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with
-//! `alloc`), as dependencies of your own.
+//! The standard library's own `Vec` and `Box` take it from Rust 1.100 on. With older compilers, and for maps, use
+//! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with `alloc`), as dependencies of your
+//! own; the features `allocator-api2-03` and `allocator-api2-04` are for newer versions of that crate.
 //!
 //! ```
 //! use tripoint_adaptors::PoolAllocator;
@@ -119,6 +119,7 @@ compile_error!(
 extern crate std;
 
 mod allocator;
+mod allocator_traits;
 #[cfg(feature = "std")]
 mod cached_global;
 pub mod design;
