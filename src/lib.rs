@@ -106,6 +106,7 @@
 //! |---|---|---|
 //! | `vm` | yes | [`ArenaVm`]. Without it the crate is `no_std` on every target |
 //! | `adaptors` | yes | [`PoolAllocator`], [`GlobalPool`]; with `vm`, [`cached_global_pool!`] too |
+//! | `allocator-api2-03`, `allocator-api2-04` | | [`PoolAllocator`] for collections of newer versions of that crate |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `packets` | yes | [`packets`]: a pool of packets that a device knows |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
