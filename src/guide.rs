@@ -17,6 +17,10 @@ struct WholeProgram;
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 
+#[cfg(feature = "vm")]
+#[doc = include_str!("../guide/src/async.md")]
+struct Async;
+
 #[cfg(all(feature = "vm", feature = "packets"))]
 #[doc = include_str!("../guide/src/packets.md")]
 struct Packets;
