@@ -31,7 +31,7 @@ pub enum BadLine {
     Fields(usize),
     /// A field, from zero, is not what it should be.
     Field(usize),
-    /// The line of the orderbook file has so many fields, or one of them is no number.
+    /// The line of the orderbook file ends within a level with this field, or this one is no number.
     Row(usize),
 }
 

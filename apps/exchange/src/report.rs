@@ -157,7 +157,7 @@ impl Outcome {
         line(f, "  kernel, for memory", format_args!("{} calls", Commas(steady.memory_calls)))?;
         let (minor, major) = (known(steady.minor_faults), known(steady.major_faults));
         line(f, "  page faults", format_args!("{minor} minor, {major} major"))?;
-        line(f, "  cache fills", format_args!("{}", Commas(steady.fills)))?;
+        line(f, "  buffer fills", format_args!("{}", Commas(steady.fills)))?;
         let mut times = String::new();
         for (name, value) in self.latency.named() {
             let _ = write!(times, "{}{name} {}", if times.is_empty() { "" } else { ", " }, Commas(value));
