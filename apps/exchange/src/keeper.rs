@@ -16,10 +16,10 @@ const BUSIEST: usize = 5;
 
 /// Messages about orders that a file of LOBSTER does not have, because they came before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    pub messages: u64,
+pub(crate) struct Unknown {
+    pub(crate) messages: u64,
     /// The first: which of the inputs, from zero, and its line.
-    pub first: Option<(usize, u64)>,
+    pub(crate) first: Option<(usize, u64)>,
 }
 
 /// The books, and what was counted on the way.

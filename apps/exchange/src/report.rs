@@ -124,9 +124,9 @@ impl fmt::Display for Outcome {
 impl Outcome {
     /// What is said of files of LOBSTER alone.
     fn write_lobster(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((_, first)) = self.unknown.first {
-            let messages = Commas(self.unknown.messages);
-            let what = "messages about orders from before the file, the first in line";
+        if let Some(first) = &self.first_unknown {
+            let messages = Commas(self.unknown);
+            let what = "messages about orders from before the file, first at";
             line(f, "unknown orders", format_args!("{messages} {what} {first}"))?;
         }
         let compared = &self.compared;
@@ -189,7 +189,7 @@ impl Outcome {
         json.number("levels", self.levels as u64);
         json.number("most_levels", self.most.1 as u64);
         json.number("crossed_books", self.crossed as u64);
-        json.number("unknown_orders", self.unknown.messages);
+        json.number("unknown_orders", self.unknown);
         json.object("orderbook", |json| {
             json.number("lines", self.compared.lines);
             json.number("levels_different", self.compared.mismatches);

@@ -151,8 +151,9 @@ pub struct Outcome {
     pub most: (usize, usize),
     pub tops: Vec<Top>,
     pub crossed: usize,
-    /// Of LOBSTER: messages about orders that the files do not have, and what the orderbook files said.
-    pub unknown: Unknown,
+    /// Of LOBSTER: messages about orders that the files do not have, where the first is, and what the orderbook files said.
+    pub unknown: u64,
+    pub first_unknown: Option<String>,
     pub compared: Compared,
     pub checksum: u64,
     pub arena_bytes: usize,
@@ -462,7 +463,9 @@ impl Visitor for Keep<'_> {
             None => what.to_string(),
         };
         let mut failures: Vec<_> = stopped.iter().map(|stopped| at(stopped.input, stopped)).collect();
-        let (unknown, compared) = (keeper.unknown, keeper.orderbook.compared);
+        let compared = keeper.orderbook.compared;
+        let Unknown { messages: unknown, first } = keeper.unknown;
+        let first_unknown = first.map(|(input, line)| at(input, &format_args!("line {line}")));
         if let Some(first) = &compared.first {
             let others = compared.mismatches - 1;
             failures.push(format!("{}; and {others} levels more", at(first.input, first)));
@@ -492,6 +495,7 @@ impl Visitor for Keep<'_> {
             tops: keeper.tops(),
             crossed: keeper.crossed(),
             unknown,
+            first_unknown,
             compared,
             checksum: books.checksum(),
             arena_bytes: arena.sizes().committed,

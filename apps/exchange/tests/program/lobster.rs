@@ -261,7 +261,7 @@ fn what_is_no_line_is_named_by_its_place() {
     let ran = run_input(format!("{lines}34200.3,3,7,100,1000000,1\n").as_bytes(), &[]);
     assert!(ran.status.success());
     let unknown = value(&text(&ran.stdout), "unknown orders");
-    assert_eq!(unknown, "1 messages about orders from before the file, the first in line 3");
+    assert_eq!(unknown, "1 messages about orders from before the file, first at -: line 3");
     let itch = exchange(&[&["day"], &SMALL[..]].concat()).stdout;
     let [itch, lines] = [file("a-day", itch), file("some-lines", lines)];
     let ran = exchange(&["run", "--input", &itch, &lines]);
