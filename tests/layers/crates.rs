@@ -86,6 +86,7 @@ const LEAVES: &[&str] = &[
     "tripoint-oracle",
     "tripoint-probe",
     "tripoint-cli",
+    "decompress",
     "order-book",
     "exchange",
     "packet-path",

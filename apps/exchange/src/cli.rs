@@ -11,7 +11,9 @@ use exchange::engine_run::EngineOptions;
 use exchange::feed::{Flaw, FlawKind};
 use exchange::frames::Form;
 use exchange::inject::Injection;
+use exchange::notes::Outputs;
 use exchange::places::Home;
+use exchange::run::RunOptions;
 
 /// The most orders that may be asked for.
 const LIVE_MAX: u64 = 50_000_000;
@@ -101,16 +103,58 @@ impl From<FormName> for Form {
     }
 }
 
+/// How messages are framed in an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputForm {
+    /// ITCH, each message with its length in front: two bytes, big-endian.
+    File,
+    /// ITCH in packets of MoldUDP64, each with its length in front.
+    Packets,
+    /// Lines of LOBSTER.
+    Lobster,
+}
+
+impl From<InputForm> for Form {
+    fn from(form: InputForm) -> Self {
+        match form {
+            InputForm::File => Self::File,
+            InputForm::Packets => Self::Packets,
+            InputForm::Lobster => Self::Lobster,
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct RunCommand {
-    /// A day of ITCH 5.0, plain or gzip, `-` for the standard input; several are read one after the other. Without one a
-    /// day is generated.
+    /// A day of ITCH 5.0 (a file as Nasdaq publishes it, or a capture of MoldUDP64), or a message file of LOBSTER; plain,
+    /// gzip or zstd, `-` for the standard input. Several are read one after the other: of ITCH as one day, of LOBSTER as a
+    /// book each. Without one a day is generated.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) input: Vec<PathBuf>,
 
     /// How messages are framed, if their beginning does not say it.
     #[arg(long, value_enum, requires = "input")]
-    pub(crate) form: Option<FormName>,
+    pub(crate) form: Option<InputForm>,
+
+    /// LOBSTER's orderbook file of each input: after each message its levels have to be the book's.
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "input")]
+    pub(crate) orderbook: Vec<PathBuf>,
+
+    /// Where to write all levels of each book at the end, one line a level: stock, bid or ask, price, shares, orders; the
+    /// best come first.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) book: Option<PathBuf>,
+
+    /// Where to write the best prices of each book as they change, one line a change: nanoseconds since midnight, stock, bid
+    /// and ask; `-` for none.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tops: Option<PathBuf>,
+
+    /// Where to write trades, one line a trade: nanoseconds since midnight, stock, price, shares, the exchange's number, and
+    /// E or C for an order of the book, N for C that is not to be printed, P for a hidden order, Q for a cross, B if the trade
+    /// of that number is void.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trades: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) day: DayArguments,
@@ -142,7 +186,25 @@ pub(crate) struct RunCommand {
 }
 
 impl RunCommand {
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn options(&self) -> RunOptions {
+        RunOptions {
+            inputs: self.input.clone(),
+            orderbooks: self.orderbook.clone(),
+            form: self.form.map(Into::into),
+            day: self.day.options(),
+            home: self.orders,
+            plan: self.plan(),
+            warmup: self.warmup,
+            inject: self.inject,
+            outputs: Outputs {
+                book: self.book.clone(),
+                tops: self.tops.clone(),
+                trades: self.trades.clone(),
+            },
+        }
+    }
+
+    fn plan(&self) -> Plan {
         let default = if self.input.is_empty() { 2 * self.day.live + 100_000 } else { 2_000_000 };
         let orders = self.room.unwrap_or(default);
         Plan { orders, levels: self.levels.unwrap_or(orders) }

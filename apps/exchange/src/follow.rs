@@ -35,12 +35,7 @@ impl fmt::Display for Difference {
         let name = |locate| String::from_utf8_lossy(&stock(locate)).trim_end().to_owned();
         match *self {
             Self::Refused { message, cause } => {
-                write!(f, "message {message} of the feed is refused: ")?;
-                match cause {
-                    Cause::Frame(fault) => write!(f, "{fault}"),
-                    Cause::Malformed(malformed) => write!(f, "{malformed}"),
-                    Cause::Refused(refused) => write!(f, "{refused}"),
-                }
+                write!(f, "message {message} of the feed is refused: {cause}")
             }
             Self::Sum { message, kind, locate, engine, builder } => write!(
                 f,

@@ -3,6 +3,7 @@
 //! In a file as it is published for a day, each message has its length in front, two bytes, big-endian. In a capture, each
 //! packet of MoldUDP64 has; in the packet are a session (10 bytes), the number of its first message (8) and how many there
 //! are (2), then each message with its length as above. A packet of no messages is a heartbeat, one of 0xFFFF the end.
+//! LOBSTER has a line for each message.
 
 use core::fmt;
 
@@ -22,12 +23,14 @@ pub enum Form {
     File,
     /// Packets of MoldUDP64, each with its length.
     Packets,
+    /// Lines of LOBSTER (design/exchange.md `.lobster`).
+    Lobster,
 }
 
-/// A message, and where in the input it begins.
+/// A message, and where in its input it begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Framed<'b> {
-    /// Counted from one.
+    /// Counted from one, in each input.
     pub number: u64,
     pub offset: u64,
     pub bytes: &'b [u8],
@@ -97,13 +100,6 @@ impl Deframer {
         Self { form, number: 0, session: None, repeated: 0, is_over: false }
     }
 
-    /// At the beginning of another input, which goes on with the numbers of this one.
-    pub const fn begin(&mut self, form: Form) {
-        let number = self.number;
-        *self = Self::new(form);
-        self.number = number;
-    }
-
     /// The messages of a block, which begins at that offset of the input. All of it has to be read before the next.
     pub const fn frames<'d, 'b>(&'d mut self, block: &'b [u8], offset: u64) -> Frames<'d, 'b> {
         Frames { deframer: self, rest: block, offset, packet: &[], left: 0, skip: 0 }
@@ -157,6 +153,9 @@ impl<'b> Iterator for Frames<'_, 'b> {
                 Err((has, needs)) => self.fail(BadFrame::Cut { has, needs }),
             };
         }
+        if matches!(self.deframer.form, Form::Lobster) {
+            return self.next_line().map(Ok);
+        }
         self.next_of_packet()
     }
 }
@@ -176,6 +175,21 @@ impl<'b> Frames<'_, 'b> {
         self.deframer.is_over = true;
         (self.rest, self.packet, self.left) = (&[], &[], 0);
         Some(Err((at, fault)))
+    }
+
+    /// A line without its end; the last of an input may have none.
+    fn next_line(&mut self) -> Option<Framed<'b>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let end = self.rest.iter().position(|&byte| byte == b'\n').unwrap_or(self.rest.len());
+        let (line, rest) = (&self.rest[..end], self.rest.get(end + 1..).unwrap_or_default());
+        self.deframer.number += 1;
+        let bytes = line.strip_suffix(b"\r").unwrap_or(line);
+        let framed = Framed { number: self.deframer.number, offset: self.offset, bytes };
+        self.offset += (self.rest.len() - rest.len()) as u64;
+        self.rest = rest;
+        Some(framed)
     }
 
     fn next_of_packet(&mut self) -> Option<<Self as Iterator>::Item> {
@@ -242,7 +256,10 @@ impl<'b> Frames<'_, 'b> {
 }
 
 /// The length of the whole frames that bytes begin with.
-pub fn whole_frames(bytes: &[u8]) -> usize {
+pub fn whole_frames(form: Form, bytes: &[u8]) -> usize {
+    if form == Form::Lobster {
+        return bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    }
     let mut rest = bytes;
     while take(&mut rest).is_ok() {}
     bytes.len() - rest.len()
@@ -301,8 +318,9 @@ mod tests {
                 match frame {
                     Ok(framed) => {
                         assert_eq!(framed.number, numbers.len() as u64 + 1);
-                        let at = (framed.offset - offset) as usize;
-                        assert_eq!(&block[at + 2..][..framed.bytes.len()], framed.bytes);
+                        let at = (framed.offset - offset) as usize
+                            + if form == Form::Lobster { 0 } else { LENGTH };
+                        assert_eq!(&block[at..][..framed.bytes.len()], framed.bytes);
                         numbers.push(u16::from_be_bytes([framed.bytes[1], framed.bytes[2]]));
                     }
                     Err((_, fault)) => return (numbers, Some(fault)),
@@ -345,6 +363,14 @@ mod tests {
         assert_eq!(numbers(Form::File, &[&ended]), ((0..10).collect(), None));
         let behind = [&ended[..], &[7]].concat();
         assert_eq!(numbers(Form::File, &[&behind]), ((0..10).collect(), Some(BadFrame::AfterEnd)));
-        assert_eq!(whole_frames(&file[..48]), 45);
+        assert_eq!(whole_frames(Form::File, &file[..48]), 45);
+    }
+
+    #[test]
+    fn lines_are_messages() {
+        let file = b"x\x00\x00\nx\x00\x01\r\nx\x00\x02";
+        assert_eq!(numbers(Form::Lobster, &[&file[..9], &file[9..]]), (vec![0, 1, 2], None));
+        assert_eq!(whole_frames(Form::Lobster, file), 9);
+        assert_eq!(whole_frames(Form::Lobster, b"x"), 0);
     }
 }

@@ -102,6 +102,25 @@ pub fn take<B>(from: &mut Consumer<B>) -> Option<B> {
 }
 
 impl<B> Taker<B> {
+    /// Two takers in a row: what the first gives back comes to the second, and from there to where it is filled.
+    pub fn in_a_row(self) -> (Self, Self) {
+        let (to_second, full) = RingBuffer::new(BLOCKS);
+        (Self { full: self.full, empty: to_second }, Self { full, empty: self.empty })
+    }
+
+    /// The next block, which a thread may sleep for; `None` when there are no more.
+    pub fn wait(&mut self) -> Option<B> {
+        loop {
+            // Asked first: what was sent before the end is still there.
+            let is_over = self.full.is_abandoned();
+            match self.full.pop() {
+                Ok(block) => return Some(block),
+                Err(_) if is_over => return None,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
+    }
+
     /// The next block, without sleeping; `None` when there are no more.
     pub fn take(&mut self) -> Option<B> {
         take(&mut self.full)
@@ -110,5 +129,27 @@ impl<B> Taker<B> {
     /// Sends a block back.
     pub fn give_back(&mut self, block: B) {
         send(&mut self.empty, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_go_round_by_two_takers() {
+        let (mut filler, taker) = round(|| 0);
+        let (mut first, mut second) = taker.in_a_row();
+        for number in 1..=3 * BLOCKS {
+            assert!(filler.take().is_some());
+            filler.send(number);
+            let block = first.take().unwrap();
+            first.give_back(block);
+            assert_eq!(second.wait(), Some(number));
+            second.give_back(number);
+        }
+        drop(first);
+        assert_eq!(second.wait(), None);
+        assert!(filler.is_abandoned());
     }
 }

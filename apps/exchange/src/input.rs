@@ -1,15 +1,22 @@
 //! Where messages come from: a generated day, files, pipes (design/exchange.md `.input`).
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+use decompress::{Input, decompress, explain, other, peek};
 
 use crate::day::{Day, DayOptions};
 use crate::frames::{Form, whole_frames};
 use crate::itch::length_of;
+use crate::lobster;
+use crate::notes::{Notes, Wanted};
 
 /// The bytes of a block.
 pub const BLOCK: usize = 1 << 20;
+
+/// The most inputs: a file of LOBSTER has a locate code of its own.
+const INPUTS: usize = 60_000;
 
 /// The name of the standard input.
 const STDIN: &str = "-";
@@ -21,14 +28,21 @@ pub struct Block {
     pub offset: u64,
     /// The form of the input that it is of, and whether that begins here.
     pub form: Option<(Form, bool)>,
+    /// What the hot thread noted of them.
+    pub notes: Notes,
 }
 
 impl Block {
     /// A block whose memory has been written to.
     pub fn touched() -> Self {
+        Self::with_notes(Wanted::default())
+    }
+
+    /// The same, with room for all that may be noted.
+    pub fn with_notes(wanted: Wanted) -> Self {
         let mut bytes = vec![1; BLOCK];
         bytes.clear();
-        Self { bytes, offset: 0, form: None }
+        Self { bytes, offset: 0, form: None, notes: Notes::touched(wanted) }
     }
 }
 
@@ -44,13 +58,29 @@ impl Source {
         Self::Day(Box::new(Day::new(options)), 0)
     }
 
-    /// Files, one after the other.
+    /// Files, one after the other. For files of LOBSTER there may be the orderbook file of each.
     ///
     /// # Errors
     /// If the first cannot be opened, or is of no form that is read.
-    pub fn files(paths: &[PathBuf], form: Option<Form>) -> Result<Self, String> {
-        let mut files =
-            Files { paths: paths.to_vec(), at: 0, form, current: None, rest: Vec::new(), offset: 0 };
+    pub fn files(paths: &[PathBuf], orderbooks: &[PathBuf], form: Option<Form>) -> Result<Self, String> {
+        if !orderbooks.is_empty() && orderbooks.len() != paths.len() {
+            let counts = (orderbooks.len(), paths.len());
+            return Err(format!("{} orderbook files for {} inputs: each has one", counts.0, counts.1));
+        }
+        if paths.len() > INPUTS {
+            return Err(format!("{} inputs, and at most {INPUTS} are read", paths.len()));
+        }
+        let mut files = Files {
+            paths: paths.to_vec(),
+            orderbooks: orderbooks.to_vec(),
+            at: 0,
+            form,
+            is_lobster: None,
+            current: None,
+            failed: None,
+            rest: Vec::new(),
+            offset: 0,
+        };
         files.open()?;
         Ok(Self::Files(files))
     }
@@ -77,109 +107,168 @@ impl Source {
 /// Files that are read one after the other.
 pub struct Files {
     paths: Vec<PathBuf>,
+    orderbooks: Vec<PathBuf>,
     at: usize,
     /// The form that was asked for.
     form: Option<Form>,
-    current: Option<(Box<dyn Read + Send>, Form)>,
+    /// Whether the inputs so far were of LOBSTER.
+    is_lobster: Option<bool>,
+    current: Option<(Input, Form)>,
+    /// Why the current one cannot be read on. What came before is handed on first.
+    failed: Option<String>,
     /// What was read of a frame that is not whole yet.
     rest: Vec<u8>,
     offset: u64,
 }
 
 impl Files {
-    fn name(&self) -> String {
-        self.paths.get(self.at).map_or_else(String::new, |path| path.display().to_string())
-    }
-
+    /// Opens the next, if there is one.
     fn open(&mut self) -> Result<(), String> {
-        let name = self.name();
-        let failed = |error: io::Error| format!("{name}: {error}");
-        let input = self.paths.get(self.at).map(|path| open(path)).transpose().map_err(failed)?;
-        let Some(input) = input else { return Ok(()) };
-        let (begin, input) = peek(input).map_err(failed)?;
-        let (begin, input) = unzip(begin, input).map_err(|why| format!("{name}: {why}"))?;
-        let form = self.form.map_or_else(|| form_of(&begin), Ok).map_err(|why| format!("{name}: {why}"))?;
+        let Some(path) = self.paths.get(self.at) else { return Ok(()) };
+        let (input, form) = open_form(path, self.form).map_err(|why| format!("{}: {why}", path.display()))?;
+        let is_lobster = form == Form::Lobster;
+        if *self.is_lobster.get_or_insert(is_lobster) != is_lobster {
+            return Err(format!("{}: files of LOBSTER and days of ITCH cannot be one run", path.display()));
+        }
+        let input = match self.orderbooks.get(self.at) {
+            None => input,
+            Some(rows) if is_lobster => {
+                let name = rows.display().to_string();
+                let rows = open(rows).map_err(|error| format!("{name}: {}", explain(&error)))?;
+                Box::new(Joined::new(input, rows, name))
+            }
+            Some(_) => return Err("--orderbook: only files of LOBSTER have one".to_owned()),
+        };
         self.current = Some((input, form));
-        self.rest = begin;
         self.offset = 0;
         Ok(())
     }
 
     fn fill(&mut self, block: &mut Block) -> Result<bool, String> {
         loop {
-            let name = self.name();
+            if let Some(why) = self.failed.take() {
+                return Err(why);
+            }
             let Some((input, form)) = &mut self.current else { return Ok(false) };
+            let form = *form;
             block.offset = self.offset;
-            block.form = Some((*form, self.offset == 0));
+            block.form = Some((form, self.offset == 0));
             block.bytes.append(&mut self.rest);
             let end = read_up_to(input, &mut block.bytes);
-            let whole = whole_frames(&block.bytes);
+            let mut whole = whole_frames(form, &block.bytes);
             match end {
+                Ok(false) if whole == 0 => {
+                    self.failed = Some(self.failure(&format!("a line is longer than {BLOCK} bytes")));
+                }
                 Ok(false) => self.rest.extend_from_slice(&block.bytes[whole..]),
                 // What is not whole is in the last block, for the deframer to name.
                 Ok(true) => {
+                    whole = block.bytes.len();
                     self.at += 1;
                     self.current = None;
-                    self.open()?;
-                    if block.bytes.is_empty() {
+                    self.failed = self.open().err();
+                    if whole == 0 {
                         continue;
                     }
                     return Ok(true);
                 }
                 Err(error) => {
                     let at = self.offset + block.bytes.len() as u64;
+                    let place = if form == Form::Lobster { String::new() } else { format!("byte {at}: ") };
+                    self.failed = Some(self.failure(&format!("{place}{}", explain(&error))));
                     self.current = None;
-                    if whole == 0 {
-                        return Err(format!("{name}: byte {at}: {}", explain(&error)));
-                    }
-                    // First what came before, then the error.
-                    let why = format!("byte {at}: {}", explain(&error));
-                    self.current = Some((Box::new(Failing(why)), *form_ref(block)));
                 }
             }
             block.bytes.truncate(whole);
             self.offset += whole as u64;
-            return Ok(true);
+            if whole > 0 {
+                return Ok(true);
+            }
         }
     }
-}
 
-/// The form of a block that has one.
-fn form_ref(block: &Block) -> &Form {
-    block.form.as_ref().map_or(&Form::File, |(form, _)| form)
-}
-
-/// An input that has failed.
-struct Failing(String);
-
-impl Read for Failing {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::Error::other(self.0.clone()))
+    /// What is said of the current input.
+    fn failure(&self, why: &str) -> String {
+        let name = self.paths.get(self.at).map_or_else(String::new, |path| path.display().to_string());
+        format!("{name}: {why}")
     }
 }
 
-fn explain(error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::UnexpectedEof => "the gzip stream is cut off here".to_owned(),
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            format!("the gzip stream is damaged here: {error}")
-        }
-        _ => error.to_string(),
-    }
+/// Opens an input, whatever it is compressed by.
+fn open(path: &Path) -> io::Result<Input> {
+    if path == Path::new(STDIN) { decompress(io::stdin()) } else { decompress(File::open(path)?) }
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
-    if path == Path::new(STDIN) { Ok(Box::new(io::stdin())) } else { Ok(Box::new(File::open(path)?)) }
+/// Opens an input, and finds out its form, unless it was asked for.
+fn open_form(path: &Path, asked: Option<Form>) -> Result<(Input, Form), String> {
+    let (begin, input) = open(path).and_then(|input| peek(input, PEEKED)).map_err(|error| explain(&error))?;
+    let form = match asked {
+        Some(form) if !begin.is_empty() => form,
+        _ => form_of(&begin)?,
+    };
+    Ok((input, form))
 }
 
 /// The bytes by which a form is known.
-const PEEKED: usize = 24;
+const PEEKED: usize = 40;
 
-/// Reads the first bytes.
-fn peek(mut input: Box<dyn Read + Send>) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut begin = Vec::with_capacity(BLOCK);
-    input.by_ref().take(PEEKED as u64).read_to_end(&mut begin)?;
-    Ok((begin, input))
+/// The lines of a message file, each with the line of the orderbook file that belongs to it.
+struct Joined {
+    messages: BufReader<Input>,
+    rows: BufReader<Input>,
+    name: String,
+    line: Vec<u8>,
+    /// How much of the line was read.
+    used: usize,
+    number: u64,
+}
+
+impl Joined {
+    fn new(messages: Input, rows: Input, name: String) -> Self {
+        let [messages, rows] = [messages, rows].map(|input| BufReader::with_capacity(BLOCK, input));
+        Self { messages, rows, name, line: Vec::new(), used: 0, number: 0 }
+    }
+
+    /// Reads the next line of both. Returns whether there is one.
+    fn next(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        self.used = 0;
+        let of_rows = |error: io::Error| io::Error::other(format!("{}: {}", self.name, explain(&error)));
+        if self.messages.read_until(b'\n', &mut self.line)? == 0 {
+            if self.rows.fill_buf().map_err(of_rows)?.is_empty() {
+                return Ok(false);
+            }
+            return Err(other_count(&self.name, "has more lines than there are messages", self.number));
+        }
+        self.number += 1;
+        while self.line.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.line.pop();
+        }
+        self.line.push(lobster::JOINT);
+        if self.rows.read_until(b'\n', &mut self.line).map_err(of_rows)? == 0 {
+            return Err(other_count(&self.name, "has fewer lines than there are messages", self.number - 1));
+        }
+        if self.line.last() != Some(&b'\n') {
+            self.line.push(b'\n');
+        }
+        Ok(true)
+    }
+}
+
+fn other_count(name: &str, what: &str, lines: u64) -> io::Error {
+    io::Error::other(format!("after line {lines}: {name} {what}"))
+}
+
+impl Read for Joined {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.used == self.line.len() && !self.next()? {
+            return Ok(0);
+        }
+        let mut rest = &self.line[self.used..];
+        let size = rest.read(bytes)?;
+        self.used += size;
+        Ok(size)
+    }
 }
 
 /// Reads until the block is full or the input is over. Returns whether it is over.
@@ -201,40 +290,18 @@ fn read_up_to(input: &mut dyn Read, bytes: &mut Vec<u8>) -> io::Result<bool> {
     end
 }
 
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-
-#[cfg(feature = "gzip")]
-fn unzip(begin: Vec<u8>, input: Box<dyn Read + Send>) -> Result<(Vec<u8>, Box<dyn Read + Send>), String> {
-    if !begin.starts_with(&GZIP) {
-        return Ok((begin, input));
-    }
-    let whole = io::Cursor::new(begin).chain(input);
-    let zipped = flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(BLOCK, whole));
-    peek(Box::new(zipped)).map_err(|error| format!("the gzip stream: {error}"))
-}
-
-#[cfg(not(feature = "gzip"))]
-fn unzip(begin: Vec<u8>, input: Box<dyn Read + Send>) -> Result<(Vec<u8>, Box<dyn Read + Send>), String> {
-    if begin.starts_with(&GZIP) {
-        return Err(
-            "compressed by gzip: build with the feature `gzip`, or `zcat FILE | exchange run --input -`"
-                .into(),
-        );
-    }
-    Ok((begin, input))
-}
-
 /// What else files begin with, and what to do about it.
-const OTHER_FORMS: [(&[u8], &str); 9] = [
-    (&[0x28, 0xb5, 0x2f, 0xfd], "compressed by zstd: `zstdcat FILE | exchange run --input -`"),
-    (&[0xfd, b'7', b'z', b'X', b'Z'], "compressed by xz: `xzcat FILE | exchange run --input -`"),
-    (b"BZh", "compressed by bzip2: `bzcat FILE | exchange run --input -`"),
-    (b"PK\x03\x04", "a zip archive: `unzip -p FILE | exchange run --input -`"),
+const OTHER_FORMS: [(&[u8], &str); 7] = [
     (&[0xd4, 0xc3, 0xb2, 0xa1], PCAP),
     (&[0xa1, 0xb2, 0xc3, 0xd4], PCAP),
     (&[0x4d, 0x3c, 0xb2, 0xa1], PCAP),
     (&[0x0a, 0x0d, 0x0d, 0x0a], PCAP),
-    (b"{", "JSON: this reads ITCH 5.0; `order-book --input FILE` reads JSON of another exchange"),
+    (b"{", "JSON: this reads orders; `order-book --input FILE` reads the JSON of Binance"),
+    (
+        b"time,",
+        "LOBSTER with a heading, which its files do not have: `tail -n +2 FILE | exchange run --input -`",
+    ),
+    (b"PAR1", "Parquet: make lines of LOBSTER of it, or messages of ITCH 5.0"),
 ];
 
 const PCAP: &str =
@@ -243,10 +310,16 @@ const PCAP: &str =
 /// Which form an input has that begins so.
 fn form_of(begin: &[u8]) -> Result<Form, String> {
     if begin.is_empty() {
-        return Err("empty: a day of ITCH 5.0 begins with a system event".into());
+        return Err("empty: there is no message in it".into());
+    }
+    if let Some((name, command)) = other(begin) {
+        return Err(format!("compressed by {name}: `{command} | exchange run --input -`"));
     }
     if let Some((_, what)) = OTHER_FORMS.iter().find(|(magic, _)| begin.starts_with(magic)) {
         return Err((*what).to_owned());
+    }
+    if lobster::is_line(begin) {
+        return Ok(Form::Lobster);
     }
     let length = begin.first_chunk().map(|length| usize::from(u16::from_be_bytes(*length)));
     let kind = begin.get(2).copied();
@@ -255,11 +328,13 @@ fn form_of(begin: &[u8]) -> Result<Form, String> {
     }
     let is_session =
         begin.get(2..12).is_some_and(|session| session.iter().all(|byte| matches!(byte, b' '..=b'~')));
+    // The number of a packet's first message has eight bytes, which text has no zeros for.
+    let is_session = is_session && begin.get(12) == Some(&0);
     if is_session && length.is_some_and(|length| length >= 20) {
         return Ok(Form::Packets);
     }
-    Err("neither messages of ITCH 5.0, each with its length (two bytes, big-endian), nor packets of MoldUDP64 so: if it \
-         begins with damage, say which with --form"
+    Err("neither messages of ITCH 5.0, each with its length (two bytes, big-endian), nor packets of MoldUDP64 so, nor \
+         lines of LOBSTER: if it begins with damage, say which with --form"
         .into())
 }
 
@@ -290,15 +365,18 @@ mod tests {
     }
 
     fn of(file: Vec<u8>) -> Result<Source, String> {
-        let (begin, input) = peek(Box::new(io::Cursor::new(file))).unwrap();
-        let (begin, input) = unzip(begin, input)?;
+        let input = decompress(io::Cursor::new(file)).unwrap();
+        let (begin, input) = peek(input, PEEKED).unwrap();
         let form = form_of(&begin)?;
         let files = Files {
             paths: vec!["test".into()],
+            orderbooks: Vec::new(),
             at: 0,
             form: None,
+            is_lobster: None,
             current: Some((input, form)),
-            rest: begin,
+            failed: None,
+            rest: Vec::new(),
             offset: 0,
         };
         Ok(Source::Files(files))
@@ -316,7 +394,6 @@ mod tests {
         assert_eq!(all(&mut Source::day(options)), (file, Ok(())));
     }
 
-    #[cfg(feature = "gzip")]
     #[test]
     fn what_came_before_a_cut_of_gzip_is_kept() {
         use std::io::Write;
@@ -327,7 +404,36 @@ mod tests {
         assert_eq!(all(&mut of(zipped.clone()).unwrap()), (file.clone(), Ok(())));
         let (bytes, end) = all(&mut of(zipped[..zipped.len() / 2].to_vec()).unwrap());
         assert!(file.starts_with(&bytes) && bytes.len() > BLOCK);
-        assert!(end.unwrap_err().contains("the gzip stream is cut off here"));
+        let end = end.unwrap_err();
+        assert!(
+            end.starts_with("test: byte ") && end.ends_with(": the gzip stream is cut off here"),
+            "{end}"
+        );
+    }
+
+    fn joined(messages: &'static str, rows: &'static str) -> (String, Result<(), String>) {
+        let mut text = Vec::new();
+        let end = Joined::new(Box::new(messages.as_bytes()), Box::new(rows.as_bytes()), "rows".to_owned())
+            .read_to_end(&mut text);
+        (String::from_utf8(text).unwrap(), end.map(|_| ()).map_err(|error| error.to_string()))
+    }
+
+    #[test]
+    fn lines_of_two_files_are_joined() {
+        assert_eq!(joined("a\nb\r\nc", "1\n2\n3"), ("a|1\nb|2\nc|3\n".to_owned(), Ok(())));
+        let fewer = "after line 1: rows has fewer lines than there are messages".to_owned();
+        assert_eq!(joined("a\nb\n", "1\n"), ("a|1\n".to_owned(), Err(fewer)));
+        let more = "after line 1: rows has more lines than there are messages".to_owned();
+        assert_eq!(joined("a\n", "1\n2\n"), ("a|1\n".to_owned(), Err(more)));
+    }
+
+    #[test]
+    fn a_line_longer_than_a_block_is_refused() {
+        let mut file = b"1,1,1,1,1,1\n1,1,".to_vec();
+        file.resize(2 * BLOCK, b'1');
+        let (bytes, end) = all(&mut of(file).unwrap());
+        assert_eq!(bytes, b"1,1,1,1,1,1\n");
+        assert!(end.unwrap_err().contains("longer than"));
     }
 
     #[test]
@@ -338,7 +444,8 @@ mod tests {
         pack(&file, &mut sequence, 1_400, &mut packets);
         pack_end(sequence, &mut packets);
         assert_eq!(form_of(&packets), Ok(Form::Packets));
-        assert!(form_of(&[0x28, 0xb5, 0x2f, 0xfd, 0]).unwrap_err().contains("zstdcat"));
+        assert_eq!(form_of(b"34200.017459617,5,0,1,2238200,-1\n34200"), Ok(Form::Lobster));
+        assert!(form_of(b"\xfd7zXZ\x00...").unwrap_err().contains("`xzcat FILE | exchange run --input -`"));
         assert!(form_of(b"").unwrap_err().contains("empty"));
         assert!(form_of(b"\x00\x01xyz").unwrap_err().contains("--form"));
     }

@@ -6,6 +6,7 @@
 //! | `itch` | messages of ITCH 5.0, read where they stand |
 //! | `frames` | messages in files and in packets |
 //! | `day` | days that are generated |
+//! | `lobster` | lines of LOBSTER, read as messages of ITCH |
 //! | `input` | where messages come from |
 //! | `handoff` | blocks between threads |
 //! | `ids` | from the number of an order to its name |
@@ -21,6 +22,9 @@
 //! | `histogram` | how long messages took |
 //! | `steady` | what the hot thread asked for |
 //! | `inject` | deliberate violations |
+//! | `orderbook` | the books against LOBSTER's orderbook file |
+//! | `keeper` | messages of any form, applied and counted |
+//! | `notes` | best prices, trades and levels that are written |
 //! | `run` | a day under the steady-state contract |
 //! | `report` | what is said of it |
 //! | `sums` | the sum of a book, message by message |
@@ -54,8 +58,12 @@ pub mod ids;
 pub mod inject;
 pub mod input;
 pub mod itch;
+mod keeper;
+pub mod lobster;
 pub mod naive;
 pub mod nodes;
+pub mod notes;
+pub mod orderbook;
 pub mod places;
 pub mod random;
 pub mod refused;

@@ -1,4 +1,4 @@
-//! An exchange, order by order: the books of all stocks from ITCH 5.0, with every order and level in a pool.
+//! An exchange, order by order: the books of all stocks from ITCH 5.0 or LOBSTER, with every order and level in a pool.
 //!
 //! ```sh
 //! cargo run --release -p exchange
@@ -20,7 +20,7 @@ use exchange::day::Day;
 use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
 use exchange::places::Home;
-use exchange::run::{RunOptions, run};
+use exchange::run::run;
 
 use crate::cli::{CheckCommand, Command, CompareCommand, DayCommand, FormName, Options, RunCommand};
 
@@ -89,15 +89,7 @@ fn write_day(command: &DayCommand) -> Result<(), Failures> {
 }
 
 fn keep_books(command: &RunCommand) -> Result<(), Failures> {
-    let options = RunOptions {
-        inputs: command.input.clone(),
-        form: command.form.map(Into::into),
-        day: command.day.options(),
-        home: command.orders,
-        plan: command.plan(),
-        warmup: command.warmup,
-        inject: command.inject,
-    };
+    let options = command.options();
     let outcome = run(&options).map_err(|why| vec![why])?;
     let inputs: Vec<_> = options.inputs.iter().map(|path| path.display().to_string()).collect();
     let day = options.day;

@@ -26,6 +26,19 @@ pub enum Refused {
 }
 
 impl Refused {
+    /// The same, of an order that has another number where the message comes from.
+    pub const fn of_order(self, number: u64) -> Self {
+        match self {
+            Self::UnknownOrder(_) => Self::UnknownOrder(number),
+            Self::DuplicateOrder(_) => Self::DuplicateOrder(number),
+            Self::NoShares(_) => Self::NoShares(number),
+            Self::OtherStock { is, says, .. } => Self::OtherStock { order: number, is, says },
+            Self::TooManyShares { has, says, .. } => Self::TooManyShares { order: number, has, says },
+            Self::NoSide { says, .. } => Self::NoSide { order: number, says },
+            Self::OrdersFull(_) | Self::LevelsFull(_) | Self::NoMemory => self,
+        }
+    }
+
     /// Its name: one word for a kind of refusal.
     pub const fn name(&self) -> &'static str {
         match self {

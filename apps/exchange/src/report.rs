@@ -3,6 +3,7 @@
 use core::fmt::{self, Write};
 
 use crate::book::Depth;
+use crate::notes::Price;
 use crate::run::{Outcome, Top};
 
 /// A line of the summary.
@@ -55,15 +56,6 @@ impl fmt::Display for Mebibytes {
     }
 }
 
-/// A price of the wire, in units of 0.0001.
-struct Price(u32);
-
-impl fmt::Display for Price {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:04}", self.0 / 10_000, self.0 % 10_000)
-    }
-}
-
 struct Best(Option<Depth>);
 
 impl fmt::Display for Best {
@@ -103,6 +95,7 @@ impl fmt::Display for Outcome {
         if self.crossed > 0 {
             line(f, "crossed books", format_args!("{}", self.crossed))?;
         }
+        self.write_lobster(f)?;
         line(f, "sum of all books", format_args!("{:016x}", self.checksum))?;
         writeln!(f)?;
         line(f, "warm-up", format_args!("{} messages", Commas(self.warmup)))?;
@@ -129,6 +122,26 @@ impl fmt::Display for Outcome {
 }
 
 impl Outcome {
+    /// What is said of files of LOBSTER alone.
+    fn write_lobster(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(first) = &self.first_unknown {
+            let messages = Commas(self.unknown);
+            let what = "messages about orders from before the file, first at";
+            line(f, "unknown orders", format_args!("{messages} {what} {first}"))?;
+        }
+        let compared = &self.compared;
+        if compared.lines == 0 {
+            return Ok(());
+        }
+        let (lines, came) = (Commas(compared.lines), Commas(compared.came));
+        let differ = Commas(compared.mismatches);
+        line(
+            f,
+            "orderbook file",
+            format_args!("{lines} lines, {differ} levels differ, {came} came into sight"),
+        )
+    }
+
     fn write_steady(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = |count: Option<u64>| {
             count.map_or_else(|| "not known".to_owned(), |count| Commas(count).to_string())
@@ -144,7 +157,7 @@ impl Outcome {
         line(f, "  kernel, for memory", format_args!("{} calls", Commas(steady.memory_calls)))?;
         let (minor, major) = (known(steady.minor_faults), known(steady.major_faults));
         line(f, "  page faults", format_args!("{minor} minor, {major} major"))?;
-        line(f, "  cache fills", format_args!("{}", Commas(steady.fills)))?;
+        line(f, "  buffer fills", format_args!("{}", Commas(steady.fills)))?;
         let mut times = String::new();
         for (name, value) in self.latency.named() {
             let _ = write!(times, "{}{name} {}", if times.is_empty() { "" } else { ", " }, Commas(value));
@@ -176,6 +189,12 @@ impl Outcome {
         json.number("levels", self.levels as u64);
         json.number("most_levels", self.most.1 as u64);
         json.number("crossed_books", self.crossed as u64);
+        json.number("unknown_orders", self.unknown);
+        json.object("orderbook", |json| {
+            json.number("lines", self.compared.lines);
+            json.number("levels_different", self.compared.mismatches);
+            json.number("levels_come_into_sight", self.compared.came);
+        });
         json.text("sum", &format!("{:016x}", self.checksum));
         json.list("tops", &self.tops, |json, top| {
             json.text("stock", String::from_utf8_lossy(&top.stock).trim_end());

@@ -1,15 +1,15 @@
 //! All books of a day, kept by a hot thread under the steady-state contract (design/exchange.md `.run`).
 //!
 //! ```text
-//!   files or a generated day ──► reader ══ blocks ══► hot thread: deframe, parse, apply
+//!   files or a generated day ──► reader ══ blocks ══► hot thread: deframe, parse, apply, note
 //!                                  ▲                      │
-//!                                  └═══ empty blocks ═════┘
+//!                                  └═══ empty blocks ═════╧═══► scribe, if anything is noted
 //! ```
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
@@ -19,15 +19,19 @@ use tripoint::contract::{
 };
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, Prefault};
 
-use crate::book::{Books, Depth, Plan, Refused, Side};
+use crate::book::{Books, Depth, Plan, Refused};
 use crate::day::{Day, DayOptions};
-use crate::frames::{BadFrame, Deframer, Form};
+use crate::frames::{BadFrame, Deframer, Form, Framed};
 use crate::handoff::{self, Taker};
 use crate::histogram::{Histogram, Percentiles};
 use crate::homes::{Visitor, with_books};
 use crate::inject::{Injection, Injector};
 use crate::input::{Block, Source};
-use crate::itch::{Malformed, Message, parse};
+use crate::itch::Malformed;
+use crate::keeper::{Keeper, Unknown};
+use crate::lobster::BadLine;
+use crate::notes::{Output, Outputs, Scribe, Wanted, write_book};
+use crate::orderbook::Compared;
 use crate::places::{Home, Places};
 use crate::steady::{Readings, resident};
 
@@ -55,14 +59,13 @@ const INJECTION_MESSAGE: u64 = 1_000;
 /// Stack that is touched before it is needed, in bytes.
 const STACK_TOUCHED: usize = 256 << 10;
 
-/// Stocks whose best prices are reported.
-const BUSIEST: usize = 5;
-
 /// What a run is asked for.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Files to read; a day is generated without any.
     pub inputs: Vec<PathBuf>,
+    /// The orderbook file of each, if they are of LOBSTER.
+    pub orderbooks: Vec<PathBuf>,
     pub form: Option<Form>,
     pub day: DayOptions,
     pub home: Home,
@@ -70,6 +73,14 @@ pub struct RunOptions {
     /// Messages before the arena is frozen.
     pub warmup: u64,
     pub inject: Option<Injection>,
+    pub outputs: Outputs,
+}
+
+impl RunOptions {
+    /// What an input is called; a generated day has no name.
+    pub(crate) fn name_of(&self, input: usize) -> Option<String> {
+        self.inputs.get(input).map(|path| path.display().to_string())
+    }
 }
 
 /// Why the hot thread stopped.
@@ -77,12 +88,27 @@ pub struct RunOptions {
 pub enum Cause {
     Frame(BadFrame),
     Malformed(Malformed),
+    Line(BadLine),
     Refused(Refused),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(fault) => write!(f, "{fault}"),
+            Self::Malformed(malformed) => write!(f, "{malformed}"),
+            Self::Line(bad) => write!(f, "{bad}"),
+            Self::Refused(refused) => write!(f, "{refused}"),
+        }
+    }
 }
 
 /// The message at which the hot thread stopped. Everything before it was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
+    /// Which of the inputs, from zero.
+    pub input: usize,
+    pub form: Form,
     pub number: u64,
     pub offset: u64,
     pub cause: Cause,
@@ -90,11 +116,10 @@ pub struct Stopped {
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "message {} at byte {}: ", self.number, self.offset)?;
-        match self.cause {
-            Cause::Frame(fault) => write!(f, "{fault}"),
-            Cause::Malformed(malformed) => write!(f, "{malformed}"),
-            Cause::Refused(refused) => write!(f, "{refused}"),
+        let Self { number, offset, cause, .. } = self;
+        match self.form {
+            Form::Lobster => write!(f, "line {number}: {cause}"),
+            Form::File | Form::Packets => write!(f, "message {number} at byte {offset}: {cause}"),
         }
     }
 }
@@ -126,6 +151,10 @@ pub struct Outcome {
     pub most: (usize, usize),
     pub tops: Vec<Top>,
     pub crossed: usize,
+    /// Of LOBSTER: messages about orders that the files do not have, where the first is, and what the orderbook files said.
+    pub unknown: u64,
+    pub first_unknown: Option<String>,
+    pub compared: Compared,
     pub checksum: u64,
     pub arena_bytes: usize,
     pub table_bytes: usize,
@@ -157,17 +186,28 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
     let source = if options.inputs.is_empty() {
         Source::day(options.day)
     } else {
-        Source::files(&options.inputs, options.form)?
+        Source::files(&options.inputs, &options.orderbooks, options.form)?
     };
+    let outputs = &options.outputs;
+    let book = Output::create(outputs.book.as_deref())?;
+    let tops = Output::create(outputs.tops.as_deref())?;
+    let trades = Output::create(outputs.trades.as_deref())?;
     let arena = create_arena()?;
     CONTRACT.begin_init().map_err(|error| error.to_string())?;
-    let (filler, taker) = handoff::round(Block::touched);
+    let (filler, taker) = handoff::round(|| Block::with_notes(outputs.wanted()));
+    let (taker, noted) = if outputs.wanted().is_any() {
+        let (taker, noted) = taker.in_a_row();
+        (taker, Some(noted))
+    } else {
+        (taker, None)
+    };
     let shared = Shared::default();
     thread::scope(|scope| {
         let reader = scope.spawn(move || filler.send_all(source));
+        let scribe = noted.map(|taker| scope.spawn(move || Scribe { taker, tops, trades }.write_all()));
         let hot = scope.spawn(|| {
             let plans = [options.plan, rehearsal_plan(options.plan)];
-            let keep = Keep { options, arena: &arena, taker, shared: &shared };
+            let keep = Keep { options, arena: &arena, taker, shared: &shared, book };
             with_books(options.home, &arena, plans, keep)?
         });
         let watched = watch(&arena, &shared, || hot.is_finished());
@@ -179,6 +219,11 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
             Ok(Ok(())) => {}
             Ok(Err(why)) => outcome.failures.push(why),
             Err(_) => outcome.failures.push("the reader panicked".to_owned()),
+        }
+        match scribe.map(thread::ScopedJoinHandle::join) {
+            None | Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(why))) => outcome.failures.push(why),
+            Some(Err(_)) => outcome.failures.push("the thread that writes panicked".to_owned()),
         }
         watched.add_to(&mut outcome);
         Ok(outcome)
@@ -337,65 +382,18 @@ struct Keep<'a> {
     arena: &'a ArenaVm,
     taker: Taker<Block>,
     shared: &'a Shared,
-}
-
-/// The books, and what was counted on the way.
-struct Keeper<P: Places> {
-    books: Books<P>,
-    by_type: [u64; 256],
-    /// For each locate code, its messages and the name of its stock.
-    stocks: Vec<(u64, [u8; 8])>,
-}
-
-impl<P: Places> Keeper<P> {
-    fn new(books: Books<P>) -> Self {
-        Self { books, by_type: [0; 256], stocks: vec![(0, *b"        "); 1 << 16] }
-    }
-
-    /// Reads a message and does what it says.
-    #[inline]
-    fn keep(&mut self, bytes: &[u8]) -> Result<(), Cause> {
-        let message = parse(bytes).map_err(Cause::Malformed)?;
-        self.books.apply(&message).map_err(Cause::Refused)?;
-        if let &[kind, high, low, ..] = bytes {
-            self.by_type[usize::from(kind)] += 1;
-            let stock = &mut self.stocks[usize::from(u16::from_be_bytes([high, low]))];
-            stock.0 += 1;
-            if let Message::Directory(directory) = message {
-                stock.1 = directory.stock;
-            }
-        }
-        Ok(())
-    }
-
-    /// The stocks with the most messages.
-    fn tops(&self) -> Vec<Top> {
-        let mut busiest: Vec<_> =
-            (0..=u16::MAX).filter(|&at| at > 0 && self.stocks[usize::from(at)].0 > 0).collect();
-        busiest.sort_by_key(|&at| core::cmp::Reverse(self.stocks[usize::from(at)].0));
-        let top = |locate: u16| {
-            let (messages, stock) = self.stocks[usize::from(locate)];
-            let best = |side| self.books.best(locate, side);
-            Top { locate, stock, messages, buy: best(Side::Buy), sell: best(Side::Sell) }
-        };
-        busiest.into_iter().take(BUSIEST).map(top).collect()
-    }
-
-    /// Books whose best prices cross.
-    fn crossed(&self) -> usize {
-        let best = |locate, side| self.books.best(locate, side).map(|depth| depth.price);
-        let pairs = self.books.locates().map(|locate| (best(locate, Side::Buy), best(locate, Side::Sell)));
-        pairs.filter(|(buy, sell)| buy.zip(*sell).is_some_and(|(buy, sell)| buy >= sell)).count()
-    }
+    /// Where to write all levels at the end.
+    book: Option<Output>,
 }
 
 impl Visitor for Keep<'_> {
     type Out = Result<Outcome, String>;
 
     fn visit<P: Places>(self, [books, rehearsed]: [Books<P>; 2]) -> Self::Out {
-        let Self { options, arena, mut taker, shared } = self;
+        let Self { options, arena, mut taker, shared, book } = self;
         touch_stack();
-        let mut keeper = Keeper::new(books);
+        let names: Vec<_> = options.inputs.iter().map(|path| stock_of(path)).collect();
+        let mut keeper = Keeper::new(books, options.outputs.wanted());
         let mut rehearsal = Rehearsal::new(rehearsed);
         let mut injector = Injector::new(options.inject, arena)?;
         let mut deframer = Deframer::new(Form::File);
@@ -406,10 +404,19 @@ impl Visitor for Keep<'_> {
         let mut number = 0;
         let guard =
             CONTRACT.register(hot_thread(options.home, "books")).map_err(|error| error.to_string())?;
-        'input: while let Some(block) = taker.take() {
-            if let Some((form, true)) = block.form {
-                deframer.begin(form);
+        let (mut form, mut input) = (Form::File, None);
+        while stopped.is_none()
+            && let Some(mut block) = taker.take()
+        {
+            if let Some((begun, true)) = block.form {
+                (form, input) = (begun, Some(input.map_or(0, |input: usize| input + 1)));
+                deframer = Deframer::new(form);
+                if form == Form::Lobster {
+                    let input = input.unwrap_or(0);
+                    keeper.begin_lobster(input, names.get(input).copied());
+                }
             }
+            keeper.notebook.swap(&mut block.notes);
             let mut clock = Instant::now();
             for frame in deframer.frames(&block.bytes, block.offset) {
                 if number == options.warmup && start.is_none() {
@@ -417,12 +424,12 @@ impl Visitor for Keep<'_> {
                     clock = Instant::now();
                 }
                 let kept = match frame {
-                    Ok(framed) => keeper.keep(framed.bytes).map_err(|cause| (framed, cause)),
+                    Ok(framed) => keeper.keep(form, &framed).map_err(|cause| (framed, cause)),
                     Err((framed, fault)) => Err((framed, Cause::Frame(fault))),
                 };
-                if let Err((framed, cause)) = kept {
-                    stopped = Some(Stopped { number: framed.number, offset: framed.offset, cause });
-                    break 'input;
+                if let Err((Framed { number, offset, .. }, cause)) = kept {
+                    stopped = Some(Stopped { input: input.unwrap_or(0), form, number, offset, cause });
+                    break;
                 }
                 number += 1;
                 if start.is_some() {
@@ -437,6 +444,7 @@ impl Visitor for Keep<'_> {
                 }
                 guard.check();
             }
+            keeper.notebook.swap(&mut block.notes);
             taker.give_back(block);
         }
         // First, before making the report costs anything.
@@ -450,12 +458,26 @@ impl Visitor for Keep<'_> {
         }
         drop(guard);
         drop(taker);
-        let mut failures: Vec<_> = stopped.iter().map(ToString::to_string).collect();
+        let at = |input, what: &dyn fmt::Display| match options.name_of(input) {
+            Some(name) => format!("{name}: {what}"),
+            None => what.to_string(),
+        };
+        let mut failures: Vec<_> = stopped.iter().map(|stopped| at(stopped.input, stopped)).collect();
+        let compared = keeper.orderbook.compared;
+        let Unknown { messages: unknown, first } = keeper.unknown;
+        let first_unknown = first.map(|(input, line)| at(input, &format_args!("line {line}")));
+        if let Some(first) = &compared.first {
+            let others = compared.mismatches - 1;
+            failures.push(format!("{}; and {others} levels more", at(first.input, first)));
+        }
         if injector.is_armed() {
             failures.push("nothing was injected: the steady part has fewer than 1000 messages".to_owned());
         }
         if let Err(broken) = keeper.books.check() {
             failures.push(format!("the books are broken: {broken}"));
+        }
+        if let Some(book) = book {
+            failures.extend(write_book(book, &keeper.books, |locate| keeper.stock(locate).name).err());
         }
         let by_type = (0..=u8::MAX).map(|kind| (kind, keeper.by_type[usize::from(kind)]));
         let books = &keeper.books;
@@ -472,6 +494,9 @@ impl Visitor for Keep<'_> {
             most: books.most(),
             tops: keeper.tops(),
             crossed: keeper.crossed(),
+            unknown,
+            first_unknown,
+            compared,
             checksum: books.checksum(),
             arena_bytes: arena.sizes().committed,
             table_bytes: books.table_bytes(),
@@ -503,7 +528,7 @@ impl<P: Places> Rehearsal<P> {
     fn new(books: Books<P>) -> Self {
         let mut file = Vec::new();
         Day::new(REHEARSAL).fill(&mut file, usize::MAX);
-        Self { file, keeper: Keeper::new(books), latencies: Histogram::new() }
+        Self { file, keeper: Keeper::new(books, Wanted::default()), latencies: Histogram::new() }
     }
 
     /// Plays it once, by the same code as the input.
@@ -511,7 +536,7 @@ impl<P: Places> Rehearsal<P> {
         let mut clock = Instant::now();
         for framed in Deframer::new(Form::File).frames(&self.file, 0).flatten() {
             // What cannot be, too: the code that refuses has run before.
-            let _ = self.keeper.keep(framed.bytes);
+            let _ = self.keeper.keep(Form::File, &framed);
             let end = Instant::now();
             self.latencies.record(u64::try_from((end - clock).as_nanos()).unwrap_or(u64::MAX));
             clock = end;
@@ -537,6 +562,16 @@ fn warm_up<P: Places>(
     arena.freeze();
     guard.check();
     Readings::take(arena)
+}
+
+/// The stock of a file of LOBSTER: what its name begins with.
+fn stock_of(path: &Path) -> [u8; 8] {
+    let name = path.file_name().map_or_else(Vec::new, |name| name.as_encoded_bytes().to_vec());
+    let mut stock = [b' '; 8];
+    for (to, from) in stock.iter_mut().zip(name.split(|&byte| byte == b'_').next().unwrap_or_default()) {
+        *to = *from;
+    }
+    stock
 }
 
 #[inline(never)]

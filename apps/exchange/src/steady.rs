@@ -8,7 +8,7 @@ use tripoint::{Arena, ArenaVm};
 pub struct Readings {
     /// Bytes that the arena newly committed, or refused to.
     pub arena_growth: u64,
-    /// How often a cache, or an allocation point, went to its pool.
+    /// How often an allocation point had its buffer filled by its pool.
     pub fills: u64,
     /// Calls of the global allocator, frees included.
     pub allocator_calls: u64,

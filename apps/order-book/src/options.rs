@@ -26,7 +26,7 @@ const PASSES_MAX: u64 = 1_000_000;
 /// Where the records come from.
 #[derive(Args, Debug)]
 pub struct FeedOptions {
-    /// Records to read, plain or gzip, `-` for the standard input; without it a built-in
+    /// Records to read, plain, gzip or zstd, `-` for the standard input; without it a built-in
     /// exchange makes them.
     ///
     /// One record a line: when it was received, in ns, a space, and a message as

@@ -1,10 +1,10 @@
 //! The reader's thread: bytes of the input, cut at line ends into blocks.
 
 use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
+use decompress::{decompress, explain, other, peek};
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;
@@ -16,29 +16,21 @@ use crate::stop;
 /// The name of the standard input.
 const STDIN: &str = "-";
 
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-
-/// What else a file may be, by its first bytes, and what makes lines of it.
+/// What else a file may be, by its first bytes, and what to do about it.
 const OTHERS: &[(&[u8], &str, &str)] = &[
-    (&[0x28, 0xb5, 0x2f, 0xfd], "zstd", "zstdcat FILE | order-book --input -"),
-    (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz", "xzcat FILE | order-book --input -"),
-    (b"BZh", "bzip2", "bzcat FILE | order-book --input -"),
-    (b"PK\x03\x04", "zip", "unzip -p FILE | order-book --input -"),
-    (&[0x04, 0x22, 0x4d, 0x18], "lz4", "lz4cat FILE | order-book --input -"),
-    (b"7z\xbc\xaf\x27\x1c", "7-zip", "7z x -so FILE | order-book --input -"),
     (b"PAR1", "Parquet", "make lines of a receive time and a message of it (see --help)"),
     (&[0xd4, 0xc3, 0xb2, 0xa1], "pcap", "use packet-path --pcap FILE"),
     (&[0x4d, 0x3c, 0xb2, 0xa1], "pcap", "use packet-path --pcap FILE"),
     (&[0x0a, 0x0d, 0x0d, 0x0a], "pcapng", "use packet-path --pcap FILE"),
     // The length of a message and its type: the first is that the system begins.
-    (&[0, 12, b'S'], "ITCH", "this is order by order, and there is no book for it here"),
+    (&[0, 12, b'S'], "ITCH", "this is order by order: `exchange run --input FILE` keeps its books"),
 ];
 
 /// Where records come from, or why they cannot.
 pub type Input = Result<Box<dyn Read + Send>, Failure>;
 
 /// The most first bytes that say what a file is.
-const MAGIC_MAX: u64 = 6;
+const MAGIC_MAX: usize = 6;
 
 /// Opens a file of lines, as [`open_any`] does.
 ///
@@ -48,16 +40,18 @@ pub fn open(path: &Path, progress: &ProgressBar) -> Input {
     refuse_others(open_any(path, progress)?)
 }
 
-fn refuse_others(mut input: Box<dyn Read + Send>) -> Input {
-    let mut magic = Vec::with_capacity(MAGIC_MAX as usize);
-    input.by_ref().take(MAGIC_MAX).read_to_end(&mut magic).map_err(Failure::new)?;
+fn refuse_others(input: Box<dyn Read + Send>) -> Input {
+    let (magic, input) = peek(input, MAGIC_MAX).map_err(|error| Failure::new(explain(&error)))?;
+    if let Some((name, command)) = other(&magic) {
+        return Err(Failure::new(format_args!("this is {name}: {command} | order-book --input -")));
+    }
     if let Some((_, name, advice)) = OTHERS.iter().find(|(bytes, ..)| magic.starts_with(bytes)) {
         return Err(Failure::new(format_args!("this is {name}: {advice}")));
     }
-    Ok(Box::new(io::Cursor::new(magic).chain(input)))
+    Ok(input)
 }
 
-/// Opens a file or the standard input, plain or gzip; `progress` counts the bytes of the
+/// Opens a file or the standard input, plain, gzip or zstd; `progress` counts the bytes of the
 /// file itself.
 ///
 /// # Errors
@@ -65,22 +59,13 @@ fn refuse_others(mut input: Box<dyn Read + Send>) -> Input {
 pub fn open_any(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Send>, Failure> {
     let open = || {
         if path == Path::new(STDIN) {
-            return plain_or_gzip(stop::stdin()?);
+            return decompress(stop::stdin()?);
         }
         let file = File::open(path)?;
         progress.inc_length(file.metadata()?.len());
-        plain_or_gzip(progress.wrap_read(stop::file(file)))
+        decompress(progress.wrap_read(stop::file(file)))
     };
     open().map_err(Failure::new)
-}
-
-fn plain_or_gzip(input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let mut input = BufReader::with_capacity(BLOCK_SIZE, input);
-    let mut magic = Vec::with_capacity(GZIP_MAGIC.len());
-    input.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut magic)?;
-    let gzip = magic == GZIP_MAGIC;
-    let whole = io::Cursor::new(magic).chain(input);
-    Ok(if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }
 
 /// Reads one input after the other, or until a signal ends it, into blocks from `empty`, and sends them to `full`; with
@@ -195,16 +180,6 @@ fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
 }
 
-fn explain(error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::UnexpectedEof => "the gzip stream is cut off here".to_owned(),
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            format!("the gzip stream is damaged here: {error}")
-        }
-        _ => format!("cannot be read: {error}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use flate2::Compression;
@@ -249,13 +224,13 @@ mod tests {
         assert!(bytes.len() > 2 * BLOCK_SIZE);
         let expected: Vec<_> =
             bytes.split_inclusive(|&byte| byte == b'\n').map(|line| &line[..line.len() - 1]).collect();
-        let (lines, end) = lines_of(plain_or_gzip(std::io::Cursor::new(bytes.clone())).unwrap());
+        let (lines, end) = lines_of(decompress(std::io::Cursor::new(bytes.clone())).unwrap());
         assert_eq!(end, Ok(()));
         assert_eq!(lines, expected);
         // Two members, with a line across them.
         let (first, second) = bytes.split_at(bytes.len() / 2 + 1);
         let members = [gzip(first), gzip(second)].concat();
-        let (lines, end) = lines_of(plain_or_gzip(std::io::Cursor::new(members)).unwrap());
+        let (lines, end) = lines_of(decompress(std::io::Cursor::new(members)).unwrap());
         assert_eq!(end, Ok(()));
         assert_eq!(lines, expected);
     }
@@ -270,7 +245,7 @@ mod tests {
     fn what_came_before_a_cut_arrives() {
         let bytes = gzip(&numbered_lines(10_000));
         let cut = std::io::Cursor::new(bytes[..bytes.len() / 2].to_vec());
-        let (lines, end) = lines_of(plain_or_gzip(cut).unwrap());
+        let (lines, end) = lines_of(decompress(cut).unwrap());
         assert!(lines.len() > 1_000);
         let expected = Failure::at_line(lines.len() as u64 + 1, "the gzip stream is cut off here");
         assert_eq!(end, Err(expected));
@@ -281,7 +256,7 @@ mod tests {
         let mut bytes = gzip(&numbered_lines(10));
         let checksum = bytes.len() - 8;
         bytes[checksum] ^= 1;
-        let (lines, end) = lines_of(plain_or_gzip(std::io::Cursor::new(bytes)).unwrap());
+        let (lines, end) = lines_of(decompress(std::io::Cursor::new(bytes)).unwrap());
         assert_eq!(lines.len(), 10);
         assert!(end.unwrap_err().to_string().starts_with("line 11: the gzip stream is damaged here"));
     }
@@ -308,6 +283,8 @@ mod tests {
             let error = refuse_others(Box::new(std::io::Cursor::new(file))).err().unwrap().to_string();
             assert_eq!(error, format!("this is {name}: {advice}"));
         }
+        let zip = refuse_others(Box::new(&b"PK\x03\x04..."[..])).err().unwrap().to_string();
+        assert_eq!(zip, "this is zip: unzip -p FILE | order-book --input -");
         let shorter_than_that = std::io::Cursor::new(vec![0x28, 0xb5]);
         assert!(refuse_others(Box::new(shorter_than_that)).is_ok());
     }

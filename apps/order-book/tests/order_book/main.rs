@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use feeds::{growing_feed, gzip, malformed_feed, small_feed};
+use feeds::{growing_feed, gzip, malformed_feed, small_feed, zstd};
 use serde_json::Value;
 
 /// The program, built as the tests are.
@@ -114,7 +114,8 @@ fn the_report_has_exactly_these_keys() {
 #[test]
 fn a_small_feed_gives_the_figures_counted_by_hand() {
     let feed = small_feed(12);
-    for (name, bytes) in [("small", feed.clone()), ("small.gz", gzip(&feed))] {
+    let forms = [("small", feed.clone()), ("small.gz", gzip(&feed)), ("small.zst", zstd(&feed))];
+    for (name, bytes) in forms {
         let (output, report) = run_on(name, &bytes, &[]);
         assert_succeeds(&output);
         for (key, figure) in [
@@ -207,6 +208,26 @@ fn a_cut_off_file_fails_and_what_came_before_is_reported() {
     assert_fails(&output, &format!("line {}: the gzip stream is cut off", messages + 1));
     assert!(messages > 100, "{messages}");
     assert_eq!(report["book_matches_reference"], true);
+}
+
+/// design/order-book.md `.inputs`.
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_an_input() {
+    let path = scratch_file(&format!("pipe-{}", std::process::id()));
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the name ends with a zero byte and lives.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    // Opening it waits for the program, or for this test's end.
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || std::fs::write(path, zstd(&small_feed(12)))
+    });
+    let (output, report) = run("pipe", &["--input", path.to_str().unwrap()]);
+    assert_succeeds(&output);
+    writer.join().unwrap().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(report["messages"], 12);
 }
 
 const POLICIES: [&str; 3] = ["failfast", "quarantine", "alarmonce"];

@@ -1,6 +1,11 @@
 //! The program from outside.
 
+mod inputs;
+mod lobster;
+mod outputs;
+
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 fn exchange(arguments: &[&str]) -> Output {
@@ -9,6 +14,29 @@ fn exchange(arguments: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file of this test run.
+fn scratch(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()))
+}
+
+/// The same, with contents, by its path.
+fn file(name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = scratch(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Whether the steady part cost nothing.
+fn assert_zeros(ran: &Output) {
+    let summary = text(&ran.stdout);
+    assert!(ran.status.success(), "{summary}{}", text(&ran.stderr));
+    assert_eq!(value(&summary, "contract"), "armed, 0 alarms");
+    assert_eq!(value(&summary, "arena growth"), "0 bytes");
+    assert_eq!(value(&summary, "global allocator"), "0 calls");
+    assert_eq!(value(&summary, "kernel, for memory"), "0 calls");
+    assert_eq!(value(&summary, "page faults"), "0 minor, 0 major");
 }
 
 const SMALL: [&str; 6] = ["--messages", "60000", "--live", "2000", "--symbols", "50"];
@@ -26,14 +54,7 @@ fn value(summary: &str, name: &str) -> String {
 /// (design/exchange.md `.req.zero`, `.req.pools`)
 #[test]
 fn a_day_over_pools_costs_nothing_in_its_steady_part() {
-    let ran = run_small(&[]);
-    let summary = text(&ran.stdout);
-    assert!(ran.status.success(), "{summary}{}", text(&ran.stderr));
-    assert_eq!(value(&summary, "contract"), "armed, 0 alarms");
-    assert_eq!(value(&summary, "arena growth"), "0 bytes");
-    assert_eq!(value(&summary, "global allocator"), "0 calls");
-    assert_eq!(value(&summary, "kernel, for memory"), "0 calls");
-    assert_eq!(value(&summary, "page faults"), "0 minor, 0 major");
+    assert_zeros(&run_small(&[]));
 }
 
 /// (design/exchange.md `.req.homes`)
@@ -107,8 +128,6 @@ fn what_ends_a_run_is_named_and_what_came_before_is_reported() {
     assert!(text(&ran.stdout).contains("live orders"));
     let few = run_input(&file, &["--room", "500"]);
     assert!(text(&few.stderr).contains("orders-full: 500 orders are live"), "{}", text(&few.stderr));
-    let zstd = run_input(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0], &[]);
-    assert!(text(&zstd.stderr).contains("zstdcat"));
     assert!(text(&run_input(b"", &[]).stderr).contains("empty"));
 }
 
