@@ -5,7 +5,7 @@ use core::fmt;
 use core::ptr::{self, NonNull};
 
 use allocator_api2::alloc::{AllocError, Allocator};
-use tripoint_core::Store;
+use tripoint_core::{Arena, Result, Store};
 
 use crate::moving::move_bytes;
 
@@ -168,8 +168,28 @@ unsafe impl<S: Store> Allocator for PoolAllocator<'_, S> {
     }
 }
 
+// SAFETY: each call is that of the store, which keeps the promises. As long as a value of this type exists, `'s` keeps the
+// store from being dropped. It is `Sync` only if the store is.
+unsafe impl<S: Store> Store for PoolAllocator<'_, S> {
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.store.alloc(layout)
+    }
+
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller frees an object of this store, with its layout, once.
+        unsafe { self.store.free(object, layout) };
+    }
+
+    #[inline]
+    fn arena(&self) -> Option<&dyn Arena> {
+        self.store.arena()
+    }
+}
+
 /// An aligned pointer to no bytes.
-fn dangling(layout: Layout) -> NonNull<u8> {
+pub(crate) fn dangling(layout: Layout) -> NonNull<u8> {
     // SAFETY: an alignment is a power of two, and so not zero.
     unsafe { NonNull::new_unchecked(ptr::without_provenance_mut(layout.align())) }
 }
