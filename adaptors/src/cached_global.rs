@@ -243,7 +243,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     ///
     /// # Safety
     /// - `object` is allocated by this allocator with the layout `from`.
-    pub(crate) unsafe fn resize_room(
+    pub(crate) unsafe fn try_resize(
         &self,
         object: NonNull<u8>,
         from: Layout,

@@ -59,8 +59,9 @@ impl Chunk {
 
     /// Where the objects begin.
     fn start(self) -> NonNull<u8> {
+        let head = size_of::<Head>() + padding(size_of::<Head>(), self.head().layout.align());
         // SAFETY: objects begin within the chunk, whose memory the address reaches.
-        unsafe { self.0.cast::<u8>().add(size_of::<Head>().next_multiple_of(self.head().layout.align())) }
+        unsafe { self.0.cast::<u8>().add(head) }
     }
 
     /// The bytes from there to the end of the chunk.
@@ -256,8 +257,10 @@ impl<S: Store> Drop for Chunks<S> {
         let this = &*self;
         // SAFETY: all objects are dropped by then.
         let _free = Defer::new(|| unsafe { this.free_all() });
-        // SAFETY: no object is borrowed once the list is dropped.
-        unsafe { this.drop_all() };
+        if this.drop_objects.is_some() {
+            // SAFETY: no object is borrowed once the list is dropped.
+            unsafe { this.drop_all() };
+        }
     }
 }
 

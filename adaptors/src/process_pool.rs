@@ -67,7 +67,7 @@ impl ProcessPool {
     }
 
     /// Returns to the pool what the cache of this thread keeps, and what threads share.
-    pub fn flush() {
+    pub fn flush_caches() {
         PROCESS.flush_thread();
         PROCESS.flush_depot();
     }
@@ -97,7 +97,7 @@ unsafe impl Store for ProcessPool {
 
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the object came from `PROCESS` with the layout `from`, and is not freed.
-        unsafe { PROCESS.resize_room(object, sized(from), sized(to)) }
+        unsafe { PROCESS.try_resize(object, sized(from), sized(to)) }
     }
 
     fn arena(&self) -> Option<&dyn Arena> {

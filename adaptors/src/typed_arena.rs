@@ -148,7 +148,7 @@ impl<T, S: Store> TypedArena<T, S> {
         if self.chunks.is_full() {
             self.grow_or_end();
         }
-        self.place(object)
+        self.put(object)
     }
 
     /// As [`alloc`](Self::alloc), but returns the error if there is no memory.
@@ -164,7 +164,7 @@ impl<T, S: Store> TypedArena<T, S> {
         if self.chunks.is_full() {
             self.chunks.grow(Layout::new::<T>())?;
         }
-        Ok(self.place(object))
+        Ok(self.put(object))
     }
 
     /// Moves all that an iterator yields into the arena, where it lies in a row. Ends the program if there is no memory.
@@ -266,7 +266,7 @@ impl<T, S: Store> TypedArena<T, S> {
     /// Moves an object to where there is room for it.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "each call returns another object")]
-    fn place(&self, object: T) -> &mut T {
+    fn put(&self, object: T) -> &mut T {
         let mut place = self.chunks.next().cast::<T>();
         // SAFETY: the chunk is not full, so the next object lies in it, whole and aligned, because all before it are of this
         // type too. Nothing else uses its memory, and the next one begins where it ends.
