@@ -14,6 +14,10 @@ struct Caches;
 #[doc = include_str!("../guide/src/whole-program.md")]
 struct WholeProgram;
 
+#[cfg(feature = "adaptors")]
+#[doc = include_str!("../guide/src/in-a-library.md")]
+struct InALibrary;
+
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 
@@ -50,6 +54,11 @@ struct DeviceMemory;
 #[doc = include_str!("../guide/src/bare-metal.md")]
 struct BareMetal;
 
+#[cfg(feature = "adaptors")]
+#[doc = include_str!("../guide/src/from-typed-arena.md")]
+struct FromTypedArena;
+
+#[cfg(feature = "adaptors")]
 #[doc = include_str!("../guide/src/from-bumpalo.md")]
 struct FromBumpalo;
 

@@ -73,6 +73,9 @@
 //! | on the hot path | on the same path | a cache, one for each thread: [`MfsCache`] (in a field, `UnitCache` and `UnitBox`), or [`Cache`] for several sizes |
 //! | on one thread | on another | [`Returns`], or a cache on each, with a [`Depot`] that they share |
 //! | for a round, a packet, a frame | all at once | [`AllocationPoint::scope`] on a [`Snc`] |
+//! | objects of one type, which refer to each other | all at once, dropped | `TypedArena`, which owns its memory |
+//! | objects of any type, for a while | all at once, not dropped | `Scratch`, which owns its memory |
+//! | in a library | | `ProcessPool`, a store and allocator without a lifetime |
 //! | several objects that have to appear together | | [`Batch`]; by hand, [`Reservation`] |
 //! | rarely | rarely | [`PoolBox::new_in`], or the pool's own [`alloc`](Store::alloc) |
 //! | shared objects of one thread | with the last pointer | [`PoolRc`] |
@@ -152,12 +155,12 @@ pub use tripoint_core::{PoolBox, PoolRc};
 pub use tripoint_pools::{Cache, CacheClasses, CacheDescriptor, Depot, MfsCache, Returns};
 
 // Adaptors.
-#[cfg(all(feature = "adaptors", feature = "vm"))]
-#[doc(inline)]
-pub use tripoint_adaptors::cached_global_pool;
 #[cfg(feature = "adaptors")]
 #[doc(inline)]
 pub use tripoint_adaptors::{GlobalPool, PoolAllocator};
+#[cfg(all(feature = "adaptors", feature = "vm"))]
+#[doc(inline)]
+pub use tripoint_adaptors::{ProcessPool, Scratch, TypedArena, cached_global_pool};
 
 // Errors and checks.
 #[doc(inline)]

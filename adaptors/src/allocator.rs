@@ -4,8 +4,9 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::Store;
+use tripoint_core::{Arena, Result, Store};
 
+use crate::blocks::Blocks;
 use crate::moving::move_bytes;
 
 /// A [`Store`] as the allocator of collections: a manual pool, a cache, or a store in front of either that samples
@@ -51,42 +52,12 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
         self.store
     }
 
-    #[inline]
-    pub(crate) fn take(self, layout: Layout) -> Option<NonNull<[u8]>> {
-        let block = match layout.size() {
-            0 => dangling(layout),
-            _ => self.store.alloc(layout).ok()?,
-        };
-        Some(NonNull::slice_from_raw_parts(block, layout.size()))
-    }
-
-    #[inline]
-    pub(crate) fn take_zeroed(self, layout: Layout) -> Option<NonNull<[u8]>> {
-        let block = match layout.size() {
-            0 => dangling(layout),
-            _ => self.store.alloc_zeroed(layout).ok()?,
-        };
-        Some(NonNull::slice_from_raw_parts(block, layout.size()))
-    }
-
-    /// # Safety
-    /// - `block` is allocated by this allocator, with a layout that `layout` fits, and is not used any more.
-    #[inline]
-    pub(crate) unsafe fn give_back(self, block: NonNull<u8>, layout: Layout) {
-        if layout.size() != 0 {
-            // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
-            // that of the allocation, or of the last resize in place. The caller frees it once and
-            // does not use it any more. Only its address matters.
-            unsafe { self.store.free(block, layout) };
-        }
-    }
-
     /// Changes the layout of a block to `to`, in place if the store allows that. Otherwise allocates
     /// a new block, and moves the bytes that both have.
     ///
     /// # Safety
     /// - `block` is allocated by this allocator, with a layout that `from` fits.
-    pub(crate) unsafe fn resize(self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
+    unsafe fn resize_block(self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
         if from.size() != 0 && to.size() != 0 {
             // SAFETY: a block with a size came from this store's `alloc`, and is not freed. The layout that fits it
             // is that of the allocation, or of the last resize in place.
@@ -103,20 +74,56 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
         unsafe { self.give_back(block, from) };
         Some(moved)
     }
+}
 
-    /// As [`PoolAllocator::resize`], and makes what was added zero.
-    ///
-    /// # Safety
-    /// - `block` is allocated by this allocator, with a layout that `from` fits.
+// SAFETY:
+// - A block is memory of the store, or dangling if it has no bytes. It stays valid until it is
+//   freed or the store is dropped (`Store`). As long as the allocator or anything that contains it
+//   exists, wherever that is moved, `'s` keeps the store from being dropped.
+// - All copies borrow one store, so one may free what another allocated. No call mutates the allocator.
+// - A block has exactly the requested size. So the only layout that fits it is that of its last
+//   `take`, `grow` or `shrink`, and this is the layout that the store gets. If a block was
+//   resized in place, the store has promised to take the new layout.
+// - A failure changes nothing: `resize_block` frees a block only after its bytes have moved.
+unsafe impl<S: Store> Blocks for PoolAllocator<'_, S> {
     #[inline]
-    pub(crate) unsafe fn resize_zeroed(
-        self,
-        block: NonNull<u8>,
-        from: Layout,
-        to: Layout,
-    ) -> Option<NonNull<[u8]>> {
+    fn take(&self, layout: Layout) -> Option<NonNull<[u8]>> {
+        let block = match layout.size() {
+            0 => dangling(layout),
+            _ => self.store.alloc(layout).ok()?,
+        };
+        Some(NonNull::slice_from_raw_parts(block, layout.size()))
+    }
+
+    #[inline]
+    fn take_zeroed(&self, layout: Layout) -> Option<NonNull<[u8]>> {
+        let block = match layout.size() {
+            0 => dangling(layout),
+            _ => self.store.alloc_zeroed(layout).ok()?,
+        };
+        Some(NonNull::slice_from_raw_parts(block, layout.size()))
+    }
+
+    #[inline]
+    unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout) {
+        if layout.size() != 0 {
+            // SAFETY: a block with a size came from this store's `alloc`. The layout that fits it is
+            // that of the allocation, or of the last resize in place. The caller frees it once and
+            // does not use it any more. Only its address matters.
+            unsafe { self.store.free(block, layout) };
+        }
+    }
+
+    #[inline]
+    unsafe fn grow(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
         // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-        let grown = unsafe { self.resize(block, from, to) }?;
+        unsafe { self.resize_block(block, from, to) }
+    }
+
+    #[inline]
+    unsafe fn grow_zeroed(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
+        let grown = unsafe { self.resize_block(block, from, to) }?;
         let added = to.size().saturating_sub(from.size());
         if added != 0 {
             // SAFETY: the block has `to.size()` bytes, of which `from.size()` come before those that were added. It is an object
@@ -124,6 +131,12 @@ impl<'s, S: Store> PoolAllocator<'s, S> {
             unsafe { self.store.zero(grown.cast::<u8>().add(from.size()), added) };
         }
         Some(grown)
+    }
+
+    #[inline]
+    unsafe fn shrink(&self, block: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<[u8]>> {
+        // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
+        unsafe { self.resize_block(block, from, to) }
     }
 }
 
@@ -141,8 +154,28 @@ impl<S: Store> fmt::Debug for PoolAllocator<'_, S> {
     }
 }
 
+// SAFETY: each call is that of the store, which keeps the promises. As long as a value of this type exists, `'s` keeps the
+// store from being dropped. It is `Sync` only if the store is.
+unsafe impl<S: Store> Store for PoolAllocator<'_, S> {
+    #[inline]
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        self.store.alloc(layout)
+    }
+
+    #[inline]
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller frees an object of this store, with its layout, once.
+        unsafe { self.store.free(object, layout) };
+    }
+
+    #[inline]
+    fn arena(&self) -> Option<&dyn Arena> {
+        self.store.arena()
+    }
+}
+
 /// An aligned pointer to no bytes.
-fn dangling(layout: Layout) -> NonNull<u8> {
+pub(crate) fn dangling(layout: Layout) -> NonNull<u8> {
     // SAFETY: an alignment is a power of two, and so not zero.
     unsafe { NonNull::new_unchecked(ptr::without_provenance_mut(layout.align())) }
 }

@@ -1,4 +1,5 @@
-//! [`PoolAllocator`] as an allocator of each trait that collections ask for (design/adaptors.md `.allocator.traits`).
+//! What collections take memory from, as an allocator of each trait that they ask for (design/adaptors.md
+//! `.allocator.traits`).
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -6,6 +7,9 @@ use core::ptr::NonNull;
 use tripoint_core::Store;
 
 use crate::allocator::PoolAllocator;
+use crate::blocks::Blocks;
+#[cfg(feature = "std")]
+use crate::{process_pool::ProcessPool, scratch::Scratch};
 
 /// Ends the program if it is dropped: no call of an allocator may unwind.
 struct MayNotUnwind;
@@ -27,20 +31,11 @@ fn without_unwinding<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-macro_rules! implement {
-    ($($module:ident)::+) => {
-        // SAFETY: (design/adaptors.md `.req.contract`)
-        // - A block is memory of the store, or dangling if it has no bytes. It stays valid until it is
-        //   freed or the store is dropped (`Store`). As long as the allocator or anything that contains it
-        //   exists, wherever that is moved, `'s` keeps the store from being dropped.
-        // - All copies borrow one store, so one may free what another allocated. No call mutates the allocator.
-        // - A block has exactly the requested size. So the only layout that fits it is that of its last
-        //   `allocate`, `grow` or `shrink`, and this is the layout that the store gets. If a block was
-        //   resized in place, the store has promised to take the new layout.
-        // - A failure changes nothing: `resize` frees a block only after its bytes have moved.
-        // - Blocks are disjoint, and none reaches the end of the addresses: they are objects of a store.
-        // - No call unwinds. What drops the allocator does nothing.
-        unsafe impl<S: Store> $($module)::+::Allocator for PoolAllocator<'_, S> {
+macro_rules! implement_for {
+    ([$($parameter:ident: $bound:ident)?] $type:ty, $($module:ident)::+) => {
+        // SAFETY: (design/adaptors.md `.req.contract`) each call is that of `Blocks`, whose promises are those of an allocator,
+        // and does not unwind. What drops the allocator does nothing.
+        unsafe impl$(<$parameter: $bound>)? $($module)::+::Allocator for $type {
             #[inline]
             fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, $($module)::+::AllocError> {
                 without_unwinding(|| self.take(layout)).ok_or($($module)::+::AllocError)
@@ -65,8 +60,9 @@ macro_rules! implement {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $($module)::+::AllocError> {
-                // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-                without_unwinding(|| unsafe { self.resize(block, from, to) }).ok_or($($module)::+::AllocError)
+                // SAFETY: the caller says that the block is allocated by this allocator, `from` fits it, and `to` is not smaller.
+                without_unwinding(|| unsafe { Blocks::grow(self, block, from, to) })
+                    .ok_or($($module)::+::AllocError)
             }
 
             #[inline]
@@ -76,8 +72,8 @@ macro_rules! implement {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $($module)::+::AllocError> {
-                // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-                without_unwinding(|| unsafe { self.resize_zeroed(block, from, to) })
+                // SAFETY: the caller says that the block is allocated by this allocator, `from` fits it, and `to` is not smaller.
+                without_unwinding(|| unsafe { Blocks::grow_zeroed(self, block, from, to) })
                     .ok_or($($module)::+::AllocError)
             }
 
@@ -88,10 +84,21 @@ macro_rules! implement {
                 from: Layout,
                 to: Layout,
             ) -> Result<NonNull<[u8]>, $($module)::+::AllocError> {
-                // SAFETY: the caller says that the block is allocated by this allocator and `from` fits it.
-                without_unwinding(|| unsafe { self.resize(block, from, to) }).ok_or($($module)::+::AllocError)
+                // SAFETY: the caller says that the block is allocated by this allocator, `from` fits it, and `to` is not larger.
+                without_unwinding(|| unsafe { Blocks::shrink(self, block, from, to) })
+                    .ok_or($($module)::+::AllocError)
             }
         }
+    };
+}
+
+macro_rules! implement {
+    ($($module:ident)::+) => {
+        implement_for!([S: Store] PoolAllocator<'_, S>, $($module)::+);
+        #[cfg(feature = "std")]
+        implement_for!([] ProcessPool, $($module)::+);
+        #[cfg(feature = "std")]
+        implement_for!([S: Store] &Scratch<S>, $($module)::+);
     };
 }
 

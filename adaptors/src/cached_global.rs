@@ -178,7 +178,32 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
-    /// Allocates what no cache serves at once, with all bytes zero if that is asked for; null if that is refused. It takes the words of a layout instead of the layout,
+    /// Allocates what no cache serves at once, with all bytes zero if that is asked for.
+    fn ask<const ZEROED: bool>(layout: Layout) -> Result<NonNull<u8>> {
+        let depot = K::home().depot()?;
+        K::local(|local| {
+            if local.asks_first() && K::watch_end() {
+                // Without a cache the thread goes to the pool, which refuses below if it refused here.
+                let _ = local.make(depot);
+            }
+            let _inside = Inside::enter();
+            local
+                .with(|cache| alloc_in::<_, ZEROED>(cache, layout))
+                .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
+        })
+    }
+
+    /// As [`GlobalAlloc::alloc`], for a layout with a size; says why if it refuses. A panic in it ends the program.
+    #[inline]
+    pub(crate) fn try_alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let cached = K::local(|local| local.with(|cache| cache.alloc_cached(layout)).flatten());
+        match cached {
+            Some(object) => Ok(object),
+            None => without_unwinding(|| Self::ask::<false>(layout)),
+        }
+    }
+
+    /// Allocates as [`ask`](Self::ask) does; null if that is refused. It takes the words of a layout instead of the layout,
     /// and returns a pointer instead of a result, so that the fast path ends in a jump to here and saves no register. A panic
     /// in it ends the program (design/adaptors.md `.global.unwind`).
     ///
@@ -189,18 +214,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     unsafe extern "C" fn alloc_slow<const ZEROED: bool>(size: usize, align: usize) -> *mut u8 {
         // SAFETY: `size` and `align` are those of a layout, as the caller promises.
         let layout = unsafe { Layout::from_size_align_unchecked(size, align) };
-        let Ok(depot) = K::home().depot() else { return ptr::null_mut() };
-        let object = K::local(|local| {
-            if local.asks_first() && K::watch_end() {
-                // Without a cache the thread goes to the pool, which refuses below if it refused here.
-                let _ = local.make(depot);
-            }
-            let _inside = Inside::enter();
-            local
-                .with(|cache| alloc_in::<_, ZEROED>(cache, layout))
-                .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
-        });
-        object.map_or(ptr::null_mut(), NonNull::as_ptr)
+        Self::ask::<ZEROED>(layout).map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
     /// Frees what no cache takes at once, as [`alloc_slow`](Self::alloc_slow) allocates.
@@ -223,6 +237,21 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             // SAFETY: allocated by this depot, or by a cache of it, with this layout; freed once.
             unsafe { depot.free(object, layout) };
         }
+    }
+
+    /// As [`Store::resize_room`]. A panic in it ends the program.
+    ///
+    /// # Safety
+    /// - `object` is allocated by this allocator with the layout `from`.
+    pub(crate) unsafe fn try_resize(
+        &self,
+        object: NonNull<u8>,
+        from: Layout,
+        to: Layout,
+    ) -> Option<NonNull<u8>> {
+        let depot = K::home().made()?;
+        // SAFETY: allocated by this allocator with the layout `from`, as the caller promises.
+        without_unwinding(|| unsafe { Self::resize(depot, object, from, to) })
     }
 
     /// Resizes an object in place, if it has the room.

@@ -6,6 +6,9 @@
 //! | a collection that takes an allocator: `hashbrown`'s maps, `allocator_api2`'s `Box` and `Vec`, from Rust 1.100 on the standard library's | [`PoolAllocator`] |
 //! | a whole program | [`GlobalPool`] |
 //! | a whole program, with a cache for each thread (feature `std`) | `CachedGlobalPool` |
+//! | objects of one type that die together, in memory that their arena owns (feature `std`) | `TypedArena` |
+//! | objects of any type that are never dropped, in memory that is reset as a whole (feature `std`) | `Scratch` |
+//! | a box or a collection of a library, which has no pool at hand (feature `std`) | `ProcessPool` |
 //!
 //! The standard library's own `Vec` and `Box` take it from Rust 1.100 on. With older compilers, and for maps, use
 //! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with `alloc`), as dependencies of your
@@ -120,20 +123,35 @@ extern crate std;
 
 mod allocator;
 mod allocator_traits;
+mod blocks;
 #[cfg(feature = "std")]
 mod cached_global;
+#[cfg(feature = "std")]
+mod chunks;
 pub mod design;
 #[cfg(feature = "std")]
 mod fork_gate;
 mod global;
 mod moving;
 #[cfg(feature = "std")]
+mod process_pool;
+#[cfg(feature = "std")]
+mod scratch;
+#[cfg(feature = "std")]
 mod thread_cache;
+#[cfg(feature = "std")]
+mod typed_arena;
 
 pub use allocator::PoolAllocator;
 #[cfg(feature = "std")]
 pub use cached_global::CachedGlobalPool;
 pub use global::GlobalPool;
+#[cfg(feature = "std")]
+pub use process_pool::ProcessPool;
+#[cfg(feature = "std")]
+pub use scratch::Scratch;
+#[cfg(feature = "std")]
+pub use typed_arena::TypedArena;
 
 /// What the code that `cached_global_pool!` makes is made of, and for no other use.
 #[cfg(feature = "std")]

@@ -31,8 +31,11 @@ const LAYERS: &[Layer] = &[
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags", "memoffset"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
     Layer { package: "tripoint-packets", may_use: &["tripoint-core"] },
-    // With the feature `std` it puts caches in front of a pool.
-    Layer { package: "tripoint-adaptors", may_use: &["tripoint-core", "tripoint-pools", "allocator-api2"] },
+    // With the feature `std` it puts caches in front of a pool, and makes one for the process.
+    Layer {
+        package: "tripoint-adaptors",
+        may_use: &["tripoint-core", "tripoint-pools", "tripoint-arena-vm", "allocator-api2"],
+    },
     Layer {
         package: "tripoint-arena-vm",
         may_use: &["tripoint-core", "libc for cfg(target_os = \"linux\")"],

@@ -99,3 +99,23 @@ fn a_store_that_panics_ends_the_program() {
     assert!(!child.status.success(), "{child:?}");
     assert!(String::from_utf8_lossy(&child.stderr).contains("a store panicked as an allocator"), "{child:?}");
 }
+
+#[cfg(feature = "std")]
+#[test]
+fn the_pool_of_the_process_and_scratches_serve_them_too() {
+    use tripoint_adaptors::{ProcessPool, Scratch};
+
+    let mut words = Vec::new_in(ProcessPool);
+    words.extend((0..1000).map(|at| Box::new_in(at, ProcessPool)));
+    assert_eq!(words.iter().map(|word| **word).sum::<i32>(), 499_500);
+
+    let mut scratch = Scratch::new();
+    for round in 0..3 {
+        let mut bytes = Vec::with_capacity_in(8, &scratch);
+        bytes.extend((0..=255_u8).cycle().take(3000));
+        let boxed = Box::new_in([round; 100], &scratch);
+        assert_eq!((bytes[2999], boxed[99]), (183, round));
+        drop((bytes, boxed));
+        scratch.reset();
+    }
+}

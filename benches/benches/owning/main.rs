@@ -1,0 +1,44 @@
+//! Arenas that own their memory beside typed_arena and bumpalo, and boxes of a library beside those of the system's
+//! allocator (design/adaptors.md `.own.goals`).
+//!
+//! `cargo bench -p benches --bench owning`, with `-- --quick` to see only that it runs, with `-- --seed S` to repeat the orders
+//! of contenders. Each contender takes its memory and returns it within the time. In the tables a peer's ratio is its time
+//! divided by ours: a goal of 0.70x a peer's time is a ratio of at least 1.43.
+
+mod boxes;
+mod scratches;
+mod typed;
+
+use std::time::{Duration, Instant};
+
+use benches::processor::pin;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+struct Amount {
+    rounds: usize,
+    /// The objects of a large arena.
+    objects: usize,
+    /// The number of small arenas or containers.
+    small: usize,
+}
+
+/// The time that work takes.
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
+}
+
+fn main() {
+    pin(0);
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let amount = if quick {
+        Amount { rounds: 3, objects: 10_000, small: 100 }
+    } else {
+        Amount { rounds: 41, objects: 1_000_000, small: 10_000 }
+    };
+    typed::measure(amount);
+    scratches::measure(amount);
+    boxes::measure(amount);
+}
