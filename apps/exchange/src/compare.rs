@@ -239,13 +239,12 @@ fn with_entrants<'a>(
         entries.push(Entry { account, contender, neighbour });
         with_entrants(rest, stage, core::mem::take(&mut entries))
     };
-    let slots = |is_touched| {
-        let levels = Slots::new(plan.level_room(), is_touched);
-        Books::<Hand>::new(Slots::new(plan.orders, is_touched), levels, plan)
-    };
+    let slots = |orders, levels| Books::<Hand>::new(orders, levels, plan);
+    let (most, levels) = (plan.orders, plan.level_room());
     match entrant {
-        Entrant::Hand => go_on(enter(slots(false))),
-        Entrant::HandTouched => go_on(enter(slots(true))),
+        Entrant::Hand => go_on(enter(slots(Slots::new(most), Slots::new(levels)))),
+        Entrant::HandTouched => go_on(enter(slots(Slots::touched(most), Slots::touched(levels)))),
+        Entrant::HandHuge => go_on(enter(slots(Slots::huge(most), Slots::huge(levels)))),
         Entrant::Known => {
             let orders = Known::new(plan.orders, Order::filler(Index::MIN));
             let books = Books::<Planned>::new(orders, Known::new(plan.level_room(), Level::filler()), plan);

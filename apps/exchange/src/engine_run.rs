@@ -517,7 +517,7 @@ impl fmt::Display for EngineOutcome {
             "live orders",
             format_args!("{} in {} levels", Commas(self.orders as u64), Commas(self.levels as u64)),
         )?;
-        line(f, "sum of all books", format_args!("{:016x}", self.sum))?;
+        line(f, "hash of all books", format_args!("{:016x}", self.sum))?;
         for (name, Work { steady, count, time }) in &self.work {
             let Some(steady) = steady else {
                 line(

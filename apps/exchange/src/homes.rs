@@ -124,7 +124,7 @@ pub fn with_homes<V: HomeVisitor>(
             Ok(visitor.visit([made(0)?, made(1)?]))
         }
         Home::Hand => Ok(visitor.visit(plans.map(|plan| {
-            let (orders, levels) = (Slots::new(plan.orders, true), Slots::new(plan.level_room(), true));
+            let (orders, levels) = (Slots::touched(plan.orders), Slots::touched(plan.level_room()));
             HomeOf::<Hand> { orders, levels, plan }
         }))),
         Home::System => Ok(on_heap(plans, || Global, visitor)),
@@ -196,7 +196,6 @@ pub type HandBooks = Books<Hand>;
 
 /// Books in arrays.
 pub fn by_hand(plan: Plan) -> HandBooks {
-    let (orders, levels) =
-        (Slots::<Order<Index>>::new(plan.orders, true), Slots::new(plan.level_room(), true));
+    let (orders, levels) = (Slots::<Order<Index>>::touched(plan.orders), Slots::touched(plan.level_room()));
     Books::new(orders, levels, plan)
 }

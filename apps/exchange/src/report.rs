@@ -96,7 +96,7 @@ impl fmt::Display for Outcome {
             line(f, "crossed books", format_args!("{}", self.crossed))?;
         }
         self.write_lobster(f)?;
-        line(f, "sum of all books", format_args!("{:016x}", self.checksum))?;
+        line(f, "hash of all books", format_args!("{:016x}", self.checksum))?;
         writeln!(f)?;
         line(f, "warm-up", format_args!("{} messages", Commas(self.warmup)))?;
         if self.steady_messages == 0 {
@@ -154,7 +154,7 @@ impl Outcome {
         )?;
         line(f, "  arena growth", format_args!("{} bytes", Commas(steady.arena_growth)))?;
         line(f, "  global allocator", format_args!("{} calls", Commas(steady.allocator_calls)))?;
-        line(f, "  kernel, for memory", format_args!("{} calls", Commas(steady.memory_calls)))?;
+        line(f, "  memory calls", format_args!("{} to the kernel", Commas(steady.memory_calls)))?;
         let (minor, major) = (known(steady.minor_faults), known(steady.major_faults));
         line(f, "  page faults", format_args!("{minor} minor, {major} major"))?;
         line(f, "  buffer fills", format_args!("{}", Commas(steady.fills)))?;
@@ -162,7 +162,7 @@ impl Outcome {
         for (name, value) in self.latency.named() {
             let _ = write!(times, "{}{name} {}", if times.is_empty() { "" } else { ", " }, Commas(value));
         }
-        line(f, "  a message, in ns", format_args!("{times}"))?;
+        line(f, "  ns a message, clock", format_args!("{times}"))?;
         let rate = self.steady_messages as f64 / self.busy.as_secs_f64().max(1e-9);
         line(
             f,

@@ -2,10 +2,16 @@
 
 /// That many copies of a value, all of them written.
 pub fn table<T: Clone>(value: T, len: usize) -> Vec<T> {
-    let mut table = Vec::with_capacity(len);
-    advise(table.spare_capacity_mut());
+    let mut table = room(len);
     table.resize(len, value);
     table
+}
+
+/// Room for that many values, none of it touched.
+pub fn room<T>(len: usize) -> Vec<T> {
+    let mut room = Vec::with_capacity(len);
+    advise(room.spare_capacity_mut());
+    room
 }
 
 /// Asks for huge pages under this memory, before it is touched.

@@ -162,7 +162,7 @@ fn agree(seed: u64, is_newest_first: bool) -> Result<usize, String> {
     day.fill(&mut requests, usize::MAX);
     let plan = Plan::of_live(10_000);
     let home: HomeOf<Hand> =
-        HomeOf { orders: Slots::new(plan.orders, true), levels: Slots::new(plan.level_room(), true), plan };
+        HomeOf { orders: Slots::touched(plan.orders), levels: Slots::touched(plan.level_room()), plan };
     let mut engine = Engine::new(home, &middles);
     let (mut feed, mut taker) = feed(None).unwrap();
     let mut naive = Naive { is_newest_first, ..Naive::default() };

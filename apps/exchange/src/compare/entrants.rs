@@ -9,6 +9,8 @@ pub enum Entrant {
     Hand,
     /// The same, touched beforehand.
     HandTouched,
+    /// The same, on huge pages.
+    HandHuge,
     /// Places that are known beforehand: no allocator at all.
     Known,
     /// An Mfs through an MfsCache.
@@ -43,6 +45,15 @@ pub enum Entrant {
 pub fn all() -> &'static [Entrant] {
     use clap::ValueEnum;
     Entrant::value_variants()
+}
+
+impl Entrant {
+    /// What it is, in one line.
+    pub fn about(self) -> String {
+        use clap::ValueEnum;
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Entrant {

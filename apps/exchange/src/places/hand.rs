@@ -4,6 +4,7 @@ use core::num::NonZeroU32;
 
 use super::{NoMemory, Place, Places};
 use crate::book::{Level, Order};
+use crate::wide::room;
 
 /// The name of an object in an array: its place, the first of which is 1.
 pub type Index = NonZeroU32;
@@ -23,13 +24,28 @@ pub struct Slots<T: Copy> {
 }
 
 impl<T: Copy> Slots<T> {
-    /// Room for that many objects. What it takes is untouched until it is used, unless it `is_touched`.
-    pub fn new(most: usize, is_touched: bool) -> Self {
-        let mut slots = Vec::with_capacity(most + 1);
-        if is_touched {
-            slots.extend((0..=most).map(|_| Slot { free: 1 }));
-            slots.clear();
-        }
+    /// Room for that many objects. What it takes is untouched until it is used.
+    pub fn new(most: usize) -> Self {
+        Self::with(Vec::with_capacity(most + 1), most)
+    }
+
+    /// The same, all of it touched.
+    pub fn touched(most: usize) -> Self {
+        Self::touch(Vec::with_capacity(most + 1), most)
+    }
+
+    /// The same, on huge pages if the system has some.
+    pub fn huge(most: usize) -> Self {
+        Self::touch(room(most + 1), most)
+    }
+
+    fn touch(mut slots: Vec<Slot<T>>, most: usize) -> Self {
+        slots.extend((0..=most).map(|_| Slot { free: 1 }));
+        slots.clear();
+        Self::with(slots, most)
+    }
+
+    fn with(mut slots: Vec<Slot<T>>, most: usize) -> Self {
         slots.push(Slot { free: 0 });
         Self { slots, free: 0, most }
     }

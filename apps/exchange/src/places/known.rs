@@ -63,7 +63,7 @@ pub struct Planner<T: Copy> {
 impl<T: Copy> Planner<T> {
     /// Room for that many objects.
     pub fn new(most: usize) -> Self {
-        Self { slots: Slots::new(most, false), plan: Vec::new() }
+        Self { slots: Slots::new(most), plan: Vec::new() }
     }
 }
 

@@ -88,7 +88,10 @@ fn outputs_cost_the_steady_part_nothing() {
     let ran = run_small(&["--book", &book, "--tops", &tops, "--trades", &trades]);
     assert_zeros(&ran);
     let summary = text(&ran.stdout);
-    assert_eq!(value(&summary, "sum of all books"), value(&text(&run_small(&[]).stdout), "sum of all books"));
+    assert_eq!(
+        value(&summary, "hash of all books"),
+        value(&text(&run_small(&[]).stdout), "hash of all books")
+    );
     let [book, tops, trades] = [book, tops, trades].map(|path| std::fs::read_to_string(path).unwrap());
     // The last best prices of each stock are those of its levels.
     let mut of_tops = std::collections::BTreeMap::new();
