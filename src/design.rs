@@ -21,5 +21,8 @@ pub mod exchange {}
 #[doc = include_str!("../design/packet-path.md")]
 pub mod packet_path {}
 
+#[doc = include_str!("../design/publishing.md")]
+pub mod publishing {}
+
 #[doc = include_str!("../design/walks.md")]
 pub mod walks {}

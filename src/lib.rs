@@ -120,6 +120,8 @@
 //! | `usdt` | | `telemetry::Probes`: static probes for bpftrace and other tracers, on Linux, x86-64 and AArch64 |
 //! | `hardening` | | free memory that an overflow cannot turn against its pool; `set_hardening_seed` |
 //! | `poison` | | a pattern in freed memory |
+//! | `loom` | | for model checking with `--cfg tripoint_loom`; does nothing without it (`examples/model_checked`) |
+//! | `shuttle` | | for random schedules with `--cfg tripoint_shuttle`; does nothing without it |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -21,6 +21,13 @@ compile_error!(
     "tripoint needs compare-and-swap on words, which this target does not have: trips, flips and locks are made of it"
 );
 
+#[cfg(all(tripoint_loom, not(feature = "loom")))]
+compile_error!("`--cfg tripoint_loom` needs the feature `loom`: `tripoint = { ..., features = [\"loom\"] }`");
+#[cfg(all(tripoint_shuttle, not(feature = "shuttle")))]
+compile_error!(
+    "`--cfg tripoint_shuttle` needs the feature `shuttle`: `tripoint = { ..., features = [\"shuttle\"] }`"
+);
+
 pub(crate) mod aver;
 pub(crate) mod defer;
 pub(crate) mod lock;

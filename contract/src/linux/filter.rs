@@ -42,6 +42,8 @@ mod numbers {
 
     /// Not in libc. It maps memory for a shadow stack.
     const SYS_MAP_SHADOW_STACK: c_long = 453;
+    /// Not in older versions of libc.
+    const SYS_MSEAL: c_long = 462;
 
     /// The calls that are stopped. The old form of a call has a row of its own.
     pub(super) const MEMORY_CALLS: &[MemoryCall] = &[
@@ -68,7 +70,7 @@ mod numbers {
         call(libc::SYS_pkey_mprotect, 380, "pkey_mprotect"),
         call(libc::SYS_io_uring_setup, 425, "io_uring_setup"),
         call(libc::SYS_process_madvise, 440, "process_madvise"),
-        call(libc::SYS_mseal, 462, "mseal"),
+        call(SYS_MSEAL, 462, "mseal"),
         call(SYS_MAP_SHADOW_STACK, 453, "map_shadow_stack"),
         call(libc::SYS_userfaultfd, 374, "userfaultfd"),
     ];

@@ -31,6 +31,10 @@ enum Trap {
     CallSite,
 }
 
+/// Codes of signals that a process sends, by `kill` and by `sigqueue`. Older versions of libc do not have them.
+const SI_USER: c_int = 0;
+const SI_QUEUE: c_int = -1;
+
 /// Traps of ours carry an address in here, which no other trap has reason to
 /// (design/contract.md `.trap.foreign`).
 static WORDS: [u8; 3] = [0; 3];
@@ -76,7 +80,7 @@ impl Trap {
             TRAP_PERF => (faults, perf_info(info).word),
             // SAFETY: queued, so it has a sender and a value; asking for one's own
             // process cannot fail.
-            libc::SI_QUEUE if unsafe { info.si_pid() == libc::getpid() } => {
+            SI_QUEUE if unsafe { info.si_pid() == libc::getpid() } => {
                 // SAFETY: queued, so it has a value.
                 (questions, unsafe { info.si_value() }.sival_ptr.addr())
             }
@@ -90,7 +94,7 @@ impl Trap {
 /// signal queue is full (design/contract.md `.trap.bare`).
 fn is_bare(info: &libc::siginfo_t) -> bool {
     // SAFETY: sent, so it has a sender.
-    info.si_code == libc::SI_USER && unsafe { info.si_pid() == 0 && info.si_uid() == 0 }
+    info.si_code == SI_USER && unsafe { info.si_pid() == 0 && info.si_uid() == 0 }
 }
 
 /// The question that this thread is about to get, if the trap is bare and may be it.
@@ -119,7 +123,7 @@ pub(super) fn ask(thread: c_int) -> Result<(), Errno> {
     let (process, user) = unsafe { (libc::getpid(), libc::getuid()) };
     let sender = Sender { process, user, word: ptr::without_provenance_mut(Trap::CallSite.word()) };
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let question = QueuedInfo { signal: libc::SIGTRAP, errno: 0, code: libc::SI_QUEUE, sender };
+    let question = QueuedInfo { signal: libc::SIGTRAP, errno: 0, code: SI_QUEUE, sender };
     // SAFETY: the beginning of `info`, which has room for it and is as aligned.
     unsafe { info.as_mut_ptr().cast::<QueuedInfo>().write(question) };
     // SAFETY: a signal to a thread of this process, which handles it; `info` is initialised and valid to read.

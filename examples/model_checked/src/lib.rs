@@ -11,8 +11,8 @@
 //!
 //! The recipe has three steps: take your atomics from one module ([`sync`]) that loom can
 //! replace, build with the cfg that replaces tripoint's, and give each model a twin with a bug.
-//! For a crate of your own, copy `Cargo.toml` (tripoint without its default features, loom for
-//! the cfg, and the lint that knows the cfg), `sync.rs`, and `Memory`, `check` and `spawn` of
+//! For a crate of your own, copy `Cargo.toml` (tripoint without its default features and with
+//! `loom`, loom for the cfg, and the lint that knows the cfg), `sync.rs`, and `Memory`, `check` and `spawn` of
 //! `models.rs`.
 //!
 //! ```sh
