@@ -219,9 +219,8 @@ mod tests {
 
     #[test]
     fn fast_path_words_share_a_cache_line() {
-        let start = offset_of!(Buffer, fields);
-        let end = start + size_of::<ApFields>();
-        assert_eq!(start / 64, (end - 1) / 64);
+        let span = memoffset::span_of!(Buffer, fields);
+        assert_eq!(span.start / 64, (span.end - 1) / 64);
     }
 
     #[test]
