@@ -74,7 +74,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// A percentile, if so many durations are above it that it says something.
+/// A percentile, if enough durations are above it to say something.
 fn shown(value: u64, above: f64) -> String {
     if above < 10.0 { "-".to_owned() } else { Commas(value).to_string() }
 }
