@@ -8,28 +8,9 @@ use tripoint_core::Store;
 
 use crate::allocator::PoolAllocator;
 use crate::blocks::Blocks;
+use crate::global::without_unwinding;
 #[cfg(feature = "std")]
 use crate::{process_pool::ProcessPool, scratch::Scratch};
-
-/// Ends the program if it is dropped: no call of an allocator may unwind.
-struct MayNotUnwind;
-
-impl Drop for MayNotUnwind {
-    #[cold]
-    fn drop(&mut self) {
-        // In the course of another panic this ends the program.
-        panic!("a store panicked as an allocator");
-    }
-}
-
-/// Calls without unwinding. If nothing in a call can panic, this is no code at all.
-#[inline(always)]
-fn without_unwinding<R>(call: impl FnOnce() -> R) -> R {
-    let guard = MayNotUnwind;
-    let result = call();
-    core::mem::forget(guard);
-    result
-}
 
 macro_rules! implement_for {
     ([$($parameter:ident: $bound:ident)?] $type:ty, $($module:ident)::+) => {

@@ -21,10 +21,11 @@ cached_global_pool! {
     };
 }
 
-/// The memory that the process has, in bytes.
+/// The memory that the process has, in bytes, without that of files: code is read in pages of its own.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    let mut pages = pages.split(' ').skip(1).map(|pages| pages.parse::<usize>().unwrap());
+    (pages.next().unwrap() - pages.next().unwrap()) * 4096
 }
 
 fn layout(size: usize) -> Layout {

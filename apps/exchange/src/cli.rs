@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Day(DayCommand),
     /// Keeps all books of a day under the steady-state contract, and reports.
     Run(RunCommand),
-    /// Replays one day with orders in one home after the other, and compares times.
+    /// Replays one day with orders in all homes, which take turns, and compares times.
     Compare(CompareCommand),
     /// Matches orders, publishes a feed, and compares the books that another thread keeps from it.
     Engine(EngineCommand),
@@ -163,8 +163,8 @@ pub(crate) struct RunCommand {
     #[arg(long, value_enum, default_value_t = Home::Pools)]
     pub(crate) orders: Home,
 
-    /// Orders to have memory for; a message that would need more ends the run. By default twice --live, or two million for
-    /// files.
+    /// Orders to have memory for; a message that would need more ends the run. By default twice --live and
+    /// 100,000 more, or two million for files.
     #[arg(long, value_name = "N", value_parser = live)]
     pub(crate) room: Option<usize>,
 
@@ -280,7 +280,7 @@ pub(crate) struct CompareCommand {
     #[arg(long)]
     pub(crate) brief: bool,
 
-    /// Processes that compare one after the other; what is said are medians, and the least and the greatest ratio.
+    /// Processes that compare one after the other; what is printed are medians, with the least and the greatest ratio.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100), overrides_with = "processes")]
     pub(crate) processes: u64,
 

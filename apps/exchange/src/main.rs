@@ -173,9 +173,7 @@ fn first_run() -> Result<(), Failures> {
         return Ok(());
     };
     keep_books(&run)?;
-    print(
-        "\nanother day, with orders in four homes (`exchange compare` has all homes and all of the day):\n",
-    );
+    print("\nanother day, with orders in four homes (`exchange compare` has all homes and the whole day):\n");
     let options = CompareOptions { entrants: BRIEF.to_vec(), ..comparing.options() };
     let comparison = compare(&options).map_err(|why| vec![why])?;
     print(&comparison.to_string()).map_or(Ok(()), |failure| Err(vec![failure]))

@@ -7,19 +7,19 @@ use core::fmt;
 pub enum Entrant {
     /// An array with a list of free places, written by hand; its memory is untouched at first.
     Hand,
-    /// The same, touched beforehand.
+    /// The array with a list of free places, touched beforehand.
     HandTouched,
-    /// The same, on huge pages.
+    /// The array with a list of free places, touched beforehand, on huge pages.
     HandHuge,
     /// Places that are known beforehand: no allocator at all.
     Known,
     /// An Mfs through an MfsCache.
     Pools,
-    /// The same, in an arena that is prefaulted.
+    /// An Mfs through an MfsCache, in an arena that is prefaulted.
     PoolsPrefault,
-    /// The same, on huge pages too.
+    /// An Mfs through an MfsCache, in an arena that is prefaulted, on huge pages.
     PoolsHuge,
-    /// The same as the first, trimmed each night.
+    /// An Mfs through an MfsCache, trimmed each night.
     PoolsTrimmed,
     /// An Mfs through an allocation point.
     Point,

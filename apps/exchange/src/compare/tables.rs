@@ -55,7 +55,7 @@ impl fmt::Display for Comparison {
             None => writeln!(f, "all books the same in all homes; not pinned")?,
         }
         f.write_str(
-            "ns: processor time of a message, the median over the turns of a home; vs hand: the median of the ratios of its\n\
+            "ns: processor time of a message (in noisy, time by the clock), the median over a home's turns; vs hand: the median of the ratios of its\n\
              turns. Percentiles are by the clock. Nothing here is under the contract, so first touches are faults.\n",
         )?;
         for row in self.tables.iter().take(1).flat_map(|table| &table.rows) {
@@ -65,7 +65,7 @@ impl fmt::Display for Comparison {
         let orders = self.tables.last().map_or(0, |table| table.orders);
         writeln!(
             f,
-            "\nend of day, in ms: {} orders are dropped, one by one by general allocators, all at once else",
+            "\nend of day, in ms: {} orders are dropped, one by one in general allocators, all at once in other homes",
             Commas(orders as u64)
         )?;
         self.ends
@@ -95,7 +95,7 @@ impl fmt::Display for Table {
             "orders live in",
             "ns",
             "vs hand",
-            "",
+            "range",
             "p50",
             "p99",
             "p99.9",
