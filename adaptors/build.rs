@@ -19,12 +19,12 @@ fn compiler() -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Some nightly compilers called 1.100 are older than the change.
+/// Some compilers called 1.100 that are no release are older than the change.
 fn has_allocators(version: &str) -> bool {
     let Some(version) = version.split(' ').nth(1) else { return false };
     let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
-        (Some(1), Some(100)) => !version.contains("nightly"),
+        (Some(1), Some(100)) => !version.contains("nightly") && !version.contains("-dev"),
         (Some(major), Some(minor)) => (major, minor) > (1, 100),
         _ => false,
     }

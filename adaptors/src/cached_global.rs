@@ -239,6 +239,27 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         }
     }
 
+    /// As [`Store::alloc_zeroed`]. A panic in it ends the program.
+    pub(crate) fn try_alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>> {
+        without_unwinding(|| Self::ask::<true>(layout))
+    }
+
+    /// As [`Store::zero`]. A panic in it ends the program.
+    ///
+    /// # Safety
+    /// - As for [`Store::zero`], of objects that are allocated by this allocator.
+    pub(crate) unsafe fn zero(&self, bytes: NonNull<u8>, size: usize) {
+        without_unwinding(|| {
+            let _inside = Inside::enter();
+            match K::home().made() {
+                // SAFETY: bytes of an object of this pool, which nothing else uses, as the caller promises.
+                Some(depot) => unsafe { depot.pool().zero(bytes, size) },
+                // SAFETY: valid for writes, as the caller promises.
+                None => unsafe { bytes.write_bytes(0, size) },
+            }
+        });
+    }
+
     /// As [`Store::resize_room`]. A panic in it ends the program.
     ///
     /// # Safety
@@ -265,7 +286,8 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         to: Layout,
     ) -> Option<NonNull<u8>> {
         match depot.classes().have_same_block(from, to) {
-            Some(same) => same.then_some(object),
+            // The pointer that was passed may reach no further than what it was made narrow to.
+            Some(same) => same.then(|| depot.pool().header().reach(object.addr())),
             None => {
                 let _inside = Inside::enter();
                 // SAFETY: no class serves the object, so it came from the pool with this layout.

@@ -151,13 +151,15 @@ impl<S: Store> Chunks<S> {
     #[cold]
     #[inline(never)]
     pub(crate) fn grow(&self, needed: Layout) -> Result<()> {
-        let current = self.current.get();
-        let later = current.as_ref().map_or(&self.first, |current| &current.head().later);
-        let chunk = match later.get().filter(|later| later.has_room(needed)) {
+        let mut current = self.current.get();
+        let later = self.later(&current).get();
+        let chunk = match later.filter(|later| later.has_room(needed)) {
             Some(later) => later,
             None => {
-                let chunk = self.make(needed, current.or(later.get()))?;
-                chunk.head().later.set(later.replace(Some(chunk)));
+                let chunk = self.make(needed, current.or(later))?;
+                // The store may have called what allocates here.
+                current = self.current.get();
+                chunk.head().later.set(self.later(&current).replace(Some(chunk)));
                 chunk
             }
         };
@@ -169,6 +171,11 @@ impl<S: Store> Chunks<S> {
         // SAFETY: no further than the end of the chunk.
         self.limit.set(unsafe { chunk.start().add(chunk.room() - chunk.room() % self.step) });
         Ok(())
+    }
+
+    /// What leads to the chunk after this one, or to the first.
+    fn later<'c>(&'c self, current: &'c Option<Chunk>) -> &'c Cell<Option<Chunk>> {
+        current.as_ref().map_or(&self.first, |current| &current.head().later)
     }
 
     /// Allocates a chunk with room for `needed`, if possible twice as large as the one before.
@@ -391,7 +398,9 @@ impl<T> Place<T> {
             Some(room) if room != 0 => (unsafe { next.add(padding) }.cast(), room / size_of::<T>()),
             _ => (NonNull::dangling(), 0),
         };
-        Self { chunk: chunks.current.get(), start, room, limit }
+        // A row within another that has the rest of the chunk has nothing of it.
+        let chunk = chunks.current.get().filter(|_| next != limit);
+        Self { chunk, start, room, limit }
     }
 }
 

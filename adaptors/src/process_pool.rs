@@ -4,7 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::NonNull;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
-use tripoint_core::{Arena, Result, Store};
+use tripoint_core::{Arena, Error, Result, Store};
 use tripoint_pools::{Tlsf, TlsfOptions};
 
 use crate::allocator::PoolAllocator;
@@ -30,7 +30,7 @@ cached_global_pool! {
 /// with a [`CachedGlobalPool`](crate::CachedGlobalPool): a child of a fork may allocate, destructors of thread-local values may,
 /// signal handlers must not.
 ///
-/// It is an [`Allocator`] of no size. So a box or a collection in it is as small as with the standard library's allocator, is
+/// It is an `Allocator` of no size. So a box or a collection in it is as small as with the standard library's allocator, is
 /// `'static`, and needs no pool beside it in the user's struct. `Box` is that of `allocator_api2`:
 ///
 /// ```
@@ -73,12 +73,14 @@ impl ProcessPool {
     }
 }
 
-/// A layout with a size, which is what the pool serves.
+/// A layout with a size, which is what the pool serves. There is none with the largest alignment.
 #[inline]
-fn sized(layout: Layout) -> Layout {
-    // SAFETY: only a size of zero changes, to one; with any alignment that rounds up to no more than `isize::MAX`.
-    unsafe { Layout::from_size_align_unchecked(layout.size().max(1), layout.align()) }
+fn sized(layout: Layout) -> Option<Layout> {
+    Layout::from_size_align(layout.size().max(1), layout.align()).ok()
 }
+
+/// No object has the largest alignment.
+const TOO_ALIGNED: Error = Error::Parameter("an object that is aligned to half of all addresses");
 
 // SAFETY: a block is memory of the pool, which is in a static and never dropped or moved; caches hand out blocks as
 // large and aligned as asked, each to one caller. Blocks are freed and resized by address. `resize_room` is that of the
@@ -86,18 +88,28 @@ fn sized(layout: Layout) -> Layout {
 unsafe impl Store for ProcessPool {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        PROCESS.try_alloc(sized(layout))
+        PROCESS.try_alloc(sized(layout).ok_or(TOO_ALIGNED)?)
+    }
+
+    fn alloc_zeroed(&self, layout: Layout) -> Result<NonNull<u8>> {
+        PROCESS.try_alloc_zeroed(sized(layout).ok_or(TOO_ALIGNED)?)
+    }
+
+    unsafe fn zero(&self, bytes: NonNull<u8>, size: usize) {
+        // SAFETY: bytes of an object of this store, so of `PROCESS`, which nothing else uses.
+        unsafe { PROCESS.zero(bytes, size) };
     }
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        let Some(layout) = sized(layout) else { return };
         // SAFETY: the caller frees an object of this store, so one that `PROCESS` allocated with this layout.
-        unsafe { PROCESS.dealloc(object.as_ptr(), sized(layout)) };
+        unsafe { PROCESS.dealloc(object.as_ptr(), layout) };
     }
 
     unsafe fn resize_room(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the object came from `PROCESS` with the layout `from`, and is not freed.
-        unsafe { PROCESS.try_resize(object, sized(from), sized(to)) }
+        unsafe { PROCESS.try_resize(object, sized(from)?, sized(to)?) }
     }
 
     fn arena(&self) -> Option<&dyn Arena> {

@@ -98,3 +98,33 @@ fn arenas_outlive_the_thread_that_made_them() {
         assert_eq!(arena.join().unwrap().into_vec(), ["made there"]);
     }
 }
+
+/// Collections free and resize through a pointer that may have passed through a reference to the elements alone. Miri
+/// reports it if the pool returns that pointer where the block is larger. (design/adaptors.md `.req.contract`)
+#[test]
+fn a_block_that_was_narrow_grows_to_its_whole_size() {
+    let mut list = VecIn::with_capacity_in(100, ProcessPool);
+    list.extend(0..97_u8);
+    let mut list = list.into_boxed_slice().into_vec();
+    list.reserve_exact(8);
+    list.extend(0..8);
+    assert_eq!((list.len(), list[96], list[104]), (105, 96, 7));
+}
+
+#[test]
+fn odd_layouts_are_served_or_refused() {
+    let layout = |size, align| Layout::from_size_align(size, align).unwrap();
+    let largest = 1 << (usize::BITS - 1);
+    Store::alloc(&ProcessPool, layout(0, largest)).unwrap_err();
+    Store::alloc_zeroed(&ProcessPool, layout(0, largest)).unwrap_err();
+    let nothing = Store::alloc(&ProcessPool, layout(0, 4096)).unwrap();
+    assert_eq!(nothing.addr().get() % 4096, 0);
+    // SAFETY: allocated with this layout; freed once.
+    unsafe { Store::free(&ProcessPool, nothing, layout(0, 4096)) };
+    let zeros = Store::alloc_zeroed(&ProcessPool, layout(3000, 1)).unwrap();
+    // SAFETY: an object of that size, of zeros, freed once with its layout.
+    unsafe {
+        assert!(zeros.cast::<[u8; 3000]>().as_ref().iter().all(|&byte| byte == 0));
+        Store::free(&ProcessPool, zeros, layout(3000, 1));
+    }
+}

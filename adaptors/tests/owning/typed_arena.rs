@@ -1,13 +1,15 @@
 //! A typed arena beside a vector that holds the same objects.
 
+use core::alloc::Layout;
 use core::cell::{Cell, RefCell};
 use core::panic::AssertUnwindSafe;
+use core::ptr::NonNull;
 use std::panic::catch_unwind;
 use std::rc::Rc;
 
 use proptest::prelude::*;
 use tripoint_adaptors::{PoolAllocator, TypedArena};
-use tripoint_core::{Error, PoolClass};
+use tripoint_core::{Error, PoolClass, Store};
 
 use crate::with_pool;
 
@@ -398,4 +400,55 @@ fn an_arena_may_be_sent() {
     .join()
     .unwrap();
     assert!(arena.iter_mut().map(|text| text.as_str()).eq(["here!", "there!"]));
+}
+
+/// A store whose calls allocate in the arena that calls it, as a hook may.
+struct CallsBack<'s, S: Store> {
+    store: PoolAllocator<'s, S>,
+    arena: Cell<Option<&'s TypedArena<u64, &'s CallsBack<'s, S>>>>,
+    left: Cell<u64>,
+}
+
+// SAFETY: each call is that of the store.
+unsafe impl<S: Store> Store for &CallsBack<'_, S> {
+    fn alloc(&self, layout: Layout) -> Result<NonNull<u8>, Error> {
+        let object = self.store.alloc(layout)?;
+        if let (Some(arena), left @ 1..) = (self.arena.get(), self.left.get()) {
+            self.left.set(left - 1);
+            arena.try_alloc(1 << 40 | left)?;
+        }
+        Ok(object)
+    }
+
+    unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller frees an object of this store, with its layout, once.
+        unsafe { Store::free(&self.store, object, layout) };
+    }
+}
+
+#[test]
+fn a_store_may_allocate_in_the_arena_that_asks_it() {
+    with_pool(1 << 20, |pool| {
+        for first in [0, 200] {
+            let hook =
+                CallsBack { store: PoolAllocator::new(pool), arena: Cell::new(None), left: Cell::new(3) };
+            let hook: *const _ = &hook;
+            // SAFETY: the hook outlives the arena, which is dropped below, and is not moved.
+            let hook: &CallsBack<'_, _> = unsafe { &*hook };
+            let arena: *mut TypedArena<u64, _> = Box::into_raw(Box::new(TypedArena::new_in(hook)));
+            // SAFETY: the arena lives until it is freed below.
+            let shared = unsafe { &*arena };
+            (0..first).for_each(|number| *shared.alloc(number) += 0);
+            hook.arena.set(Some(shared));
+            let mut objects: Vec<_> = (first..1000).map(|number| shared.alloc(number)).collect();
+            let row = shared.alloc_extend(2000..2300);
+            assert!(row.iter().copied().eq(2000..2300));
+            assert!(objects.iter().map(|object| **object).eq(first..1000));
+            objects.iter_mut().for_each(|object| **object += 1);
+            assert_eq!((shared.len(), hook.left.get()), (1303, 0));
+            hook.arena.set(None);
+            // SAFETY: from a box above, and no longer shared.
+            drop(unsafe { Box::from_raw(arena) });
+        }
+    });
 }
