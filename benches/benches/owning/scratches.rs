@@ -92,7 +92,7 @@ pub(crate) fn measure(amount: Amount) {
             }
         }
     });
-    against!("100 objects of 64 KiB, never dropped".to_owned(), amount, 100, |Arena| {
+    against!("100 objects of 64 KiB, never dropped", amount, 100, |Arena| {
         let arena = Arena::new();
         for byte in 0..100_u8 {
             black_box(arena.alloc_slice_copy(black_box(&[byte; 64 << 10])));

@@ -126,13 +126,13 @@ pub(crate) fn measure(amount: Amount) {
             }
         });
     }
-    against!("100 objects of 64 KiB".to_owned(), amount, 100, |Arena| {
+    against!("100 objects of 64 KiB", amount, 100, |Arena| {
         let arena = Arena::new();
         for byte in 0..100 {
             black_box(arena.alloc([byte; 64 << 10]));
         }
     });
-    against!("100 arenas of one object of 64 KiB, one by one".to_owned(), amount, 100, |Arena| {
+    against!("100 arenas of one object of 64 KiB, one by one", amount, 100, |Arena| {
         for byte in 0..100 {
             black_box(Arena::new().alloc([byte; 64 << 10]));
         }
