@@ -11,7 +11,8 @@ use tripoint_core::{Error, PoolClass};
 
 use crate::with_pool;
 
-const CASES: u32 = if cfg!(miri) { 4 } else { 256 };
+const CASES: u32 = if cfg!(miri) { 2 } else { 256 };
+const STEPS: usize = if cfg!(miri) { 10 } else { 100 };
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -124,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) })]
 
     #[test]
-    fn objects_do_not_overlap(steps in prop::collection::vec(step(), 0..100)) {
+    fn objects_do_not_overlap(steps in prop::collection::vec(step(), 0..STEPS)) {
         with_pool(4 << 20, |pool| {
             let mut scratch = Scratch::new_in(PoolAllocator::new(pool));
             let mut steps = &steps[..];

@@ -13,7 +13,8 @@ use tripoint_core::{Error, PoolClass, Store};
 
 use crate::with_pool;
 
-const CASES: u32 = if cfg!(miri) { 4 } else { 256 };
+const CASES: u32 = if cfg!(miri) { 2 } else { 256 };
+const STEPS: usize = if cfg!(miri) { 10 } else { 60 };
 
 /// How often objects were dropped, by their numbers.
 #[derive(Default)]
@@ -96,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) })]
 
     #[test]
-    fn an_arena_has_what_a_vector_has(steps in prop::collection::vec(step(), 0..60), is_moved_out: bool) {
+    fn an_arena_has_what_a_vector_has(steps in prop::collection::vec(step(), 0..STEPS), is_moved_out: bool) {
         with_pool(4 << 20, |pool| {
             let drops = Rc::new(Drops::default());
             let mut arena = TypedArena::new_in(PoolAllocator::new(pool));
