@@ -9,7 +9,8 @@ mod boxes;
 mod scratches;
 mod typed;
 
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 use benches::processor::pin;
 
