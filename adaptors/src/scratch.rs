@@ -1,4 +1,4 @@
-//! Objects of any type that are never dropped, and whose memory is taken back at once.
+//! Objects of any type that are never dropped, and whose memory is taken back all at once.
 
 use core::alloc::Layout;
 use core::fmt;

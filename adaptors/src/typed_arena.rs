@@ -127,7 +127,7 @@ impl<T, S: Store> TypedArena<T, S> {
         Self { chunks: Chunks::new(store, size_of::<T>(), drop_objects), objects: PhantomData }
     }
 
-    /// Has the next objects, this many, lie in a row without another request for memory. If there is no room for them, what
+    /// Makes room for this many objects in a row, without another request for memory. If there is no room for them, what
     /// is left of the chunk is not used until the arena is reset.
     ///
     /// # Errors
