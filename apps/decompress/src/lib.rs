@@ -1,5 +1,8 @@
 //! Inputs of programs: plain, gzip or zstd, known by their first bytes.
 
+#[cfg(any(test, feature = "compress"))]
+pub mod compress;
+
 use core::error::Error;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 
@@ -177,12 +180,7 @@ fn of_frame(error: FrameDecoderError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-
+    use super::compress::{gzip, zstd};
     use super::*;
 
     /// What `zstd --check` makes of [`TWO_LINES`].
@@ -198,16 +196,6 @@ mod tests {
         (0..50_000_u32)
             .flat_map(|number| format!("{}\n", number.wrapping_mul(2_654_435_761)).into_bytes())
             .collect()
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    fn zstd(bytes: &[u8]) -> Vec<u8> {
-        compress_to_vec(bytes, CompressionLevel::Fastest)
     }
 
     /// What comes out, and how it ends.

@@ -182,12 +182,10 @@ fn whole_lines(bytes: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
+    use decompress::compress::gzip;
 
     use super::*;
     use crate::handoff::Round;
-    use std::io::Write;
 
     /// The lines that arrive, and how reading ended.
     fn lines_of(input: impl Read + Send) -> (Vec<Vec<u8>>, Result<(), Failure>) {
@@ -204,12 +202,6 @@ mod tests {
             }
             (lines, reader.join().unwrap())
         })
-    }
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
     }
 
     fn numbered_lines(count: usize) -> Vec<u8> {

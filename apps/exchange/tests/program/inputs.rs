@@ -1,10 +1,6 @@
 //! Ways in: files, pipes, compressed or not, one and several (design/exchange.md `.input`).
 
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use decompress::compress::{gzip, zstd};
 
 use super::*;
 
@@ -17,16 +13,6 @@ fn sum(inputs: &[&str]) -> String {
     let ran = exchange(&[&["run", "--room", "10000", "--warmup", "20000", "--input"], inputs].concat());
     assert!(ran.status.success(), "{inputs:?}: {}", text(&ran.stderr));
     value(&text(&ran.stdout), "hash of all books")
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
 /// Where the message begins that has this number, from zero.

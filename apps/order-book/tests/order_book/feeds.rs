@@ -1,11 +1,8 @@
 //! Feeds of a few records, made here.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+pub(crate) use decompress::compress::{gzip, zstd};
 
 /// Records of every kind, in the spot dialect with a snapshot at line 3: the update at line 1 is older than it.
 pub(crate) fn small_feed(lines: usize) -> Vec<u8> {
@@ -38,16 +35,6 @@ pub(crate) fn recorded(market: &str) -> Option<PathBuf> {
         tripoint_oracle::skipped!("no recorded feed at {}", feed.display());
     }
     Some(feed).filter(|feed| feed.exists())
-}
-
-pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
-    compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
 /// A feed whose line 10, in the steady part, is not a record.
