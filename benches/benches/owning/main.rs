@@ -5,6 +5,36 @@
 //! of contenders. Each contender takes its memory and returns it within the time. In the tables a peer's ratio is its time
 //! divided by ours: a goal of 0.70x a peer's time is a ratio of at least 1.43.
 
+/// Compares two types of arenas, each with its name, by the same code.
+macro_rules! compare_arenas {
+    (
+        [$our_name:literal, $($ours:ident)::+],
+        [$their_name:literal, $($theirs:ident)::+],
+        $title:expr, $amount:expr, $operations:expr, |$arena:ident| $body:block
+    ) => {{
+        let ours = || {
+            $crate::timed(|| {
+                #[allow(unused_imports)]
+                use $($ours)::+ as $arena;
+                $body
+            })
+        };
+        let theirs = || {
+            $crate::timed(|| {
+                #[allow(unused_imports)]
+                use $($theirs)::+ as $arena;
+                $body
+            })
+        };
+        let mut contenders = [
+            benches::compare::Contender::new($our_name, ours),
+            benches::compare::Contender::new($their_name, theirs),
+        ];
+        let compared = benches::compare::compare(&mut contenders, $amount.rounds, $operations);
+        benches::compare::print(&$title, &compared);
+    }};
+}
+
 mod boxes;
 mod scratches;
 mod typed;

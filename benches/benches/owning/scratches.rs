@@ -10,22 +10,9 @@ use crate::{Amount, timed};
 
 /// Compares the two with the same code.
 macro_rules! against {
-    ($title:expr, $amount:expr, $operations:expr, |$arena:ident| $body:block) => {{
-        let ours = || {
-            timed(|| {
-                use Scratch as $arena;
-                $body
-            })
-        };
-        let theirs = || {
-            timed(|| {
-                use Bump as $arena;
-                $body
-            })
-        };
-        let mut contenders = [Contender::new("Scratch", ours), Contender::new("bumpalo", theirs)];
-        print(&$title, &compare(&mut contenders, $amount.rounds, $operations));
-    }};
+    ($($work:tt)*) => {
+        compare_arenas!(["Scratch", tripoint::Scratch], ["bumpalo", bumpalo::Bump], $($work)*)
+    };
 }
 
 pub(crate) fn measure(amount: Amount) {

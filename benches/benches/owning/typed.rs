@@ -3,10 +3,7 @@
 use core::cell::{Cell, RefCell};
 use core::hint::black_box;
 
-use benches::compare::{Contender, compare, print};
-use tripoint::TypedArena;
-
-use crate::{Amount, timed};
+use crate::Amount;
 
 /// A node as trees have it: it knows its parent and owns a list and a text.
 struct Node<'a> {
@@ -32,24 +29,9 @@ impl Drop for Counted<'_> {
 
 /// Compares the two with the same code.
 macro_rules! against {
-    ($title:expr, $amount:expr, $operations:expr, |$arena:ident| $body:block) => {{
-        let ours = || {
-            timed(|| {
-                #[allow(unused_imports)]
-                use TypedArena as $arena;
-                $body
-            })
-        };
-        let theirs = || {
-            timed(|| {
-                #[allow(unused_imports)]
-                use typed_arena::Arena as $arena;
-                $body
-            })
-        };
-        let mut contenders = [Contender::new("TypedArena", ours), Contender::new("typed_arena", theirs)];
-        print(&$title, &compare(&mut contenders, $amount.rounds, $operations));
-    }};
+    ($($work:tt)*) => {
+        compare_arenas!(["TypedArena", tripoint::TypedArena], ["typed_arena", typed_arena::Arena], $($work)*)
+    };
 }
 
 pub(crate) fn measure(amount: Amount) {
