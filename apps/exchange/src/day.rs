@@ -32,6 +32,9 @@ const OLD: u64 = 50;
 /// The share of a day, in percent, that is its close.
 const CLOSE: u64 = 5;
 
+/// A close leaves one of so many orders, which is also how often [`Day::any`] has to draw.
+const THIN: usize = 64;
+
 /// What a day is drawn from.
 #[derive(Clone, Copy, Debug)]
 pub struct DayOptions {
@@ -221,7 +224,7 @@ impl Day {
         self.now += 1;
         self.turn_wheel();
         let is_closing = self.now * 100 > self.options.messages * (100 - CLOSE);
-        if is_closing && self.live() > 0 && self.random.below(1_000) < 600 {
+        if is_closing && self.live() > self.orders.len() / THIN && self.random.below(1_000) < 600 {
             return self.end(block, true);
         }
         if self.is_opening {
