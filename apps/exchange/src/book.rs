@@ -101,6 +101,12 @@ impl<P: Places> Books<P> {
         }
     }
 
+    /// Where orders live.
+    #[inline(always)]
+    pub(crate) const fn orders_mut(&mut self) -> &mut P::Orders {
+        &mut self.orders
+    }
+
     /// Does what a message says.
     ///
     /// # Errors

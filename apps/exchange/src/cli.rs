@@ -295,6 +295,14 @@ pub(crate) struct CompareCommand {
     /// Where to write the comparison as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    /// Compares homes of orders that one thread allocates and another frees, and nothing else
+    #[arg(long, conflicts_with_all = ["homes", "brief", "processes", "json", "picture"])]
+    pub(crate) gateway: bool,
+
+    /// Where to draw the comparison, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
 }
 
 impl CompareCommand {

@@ -16,8 +16,10 @@
 //! At the end all orders that are left are dropped.
 
 mod entrants;
+mod gateway;
 mod neighbour;
 mod phases;
+mod picture;
 mod pinning;
 mod processes;
 mod tables;
@@ -30,6 +32,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 pub use entrants::{Entrant, all};
+pub use gateway::{HandedOver, HandedRow, compare_handed};
 pub use phases::Phase;
 pub use processes::compare_in_processes;
 pub use tables::{Comparison, Row, Table};

@@ -588,3 +588,23 @@ impl Alias {
         if bits as u32 <= own { at } else { other as usize }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_close_leaves_one_of_64_orders() {
+        let mut day = Day::new(DayOptions { seed: 1, messages: 200_000, live: 1_000, symbols: 50 });
+        let (mut block, mut least) = (Vec::new(), usize::MAX);
+        while day.phase != Phase::Over {
+            block.clear();
+            day.step(&mut block);
+            if day.phase == Phase::Trading && day.now > 190_000 {
+                least = least.min(day.live());
+            }
+        }
+        assert!(least * 2 * THIN > day.orders.len(), "{least} of {}", day.orders.len());
+        assert!(least * THIN < 2 * day.orders.len(), "{least} of {}", day.orders.len());
+    }
+}

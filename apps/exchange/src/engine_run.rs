@@ -22,7 +22,8 @@ use crate::engine::{Counts, Engine};
 use crate::feed::{Feed, FeedBlock, Flaw, feed};
 use crate::follow::Follower;
 use crate::frames::{Deframer, Form};
-use crate::gateway::{Handed, HeapSeats, PoolSeats, Received, Seats, Slip};
+use crate::gateway::seats::{HeapSeat, HeapSeats, PoolSeats};
+use crate::gateway::{Handed, Received, Seats, Slip, VACANT};
 use crate::handoff::{self, Taker};
 use crate::homes::{
     HomeOf, HomeVisitor, PointedLevel, PointedOrder, Visitor, pools_for, warm, with_books, with_homes,
@@ -148,10 +149,10 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
             (true, _) => {
                 let (to_engine, slips) = RingBuffer::new(SLIPS);
                 gateway = Some(scope.spawn(move || {
-                    forward::<HeapSeats>(common, taker, to_engine, || Some(Box::new(VACANT)))
+                    forward::<HeapSeats<Global>>(common, taker, to_engine, || HeapSeat::new(Global))
                 }));
                 scope.spawn(move || {
-                    let (orders, levels) = (Handed::new(HeapSeats), Heap::new(Global));
+                    let (orders, levels) = (Handed::new(HeapSeats(Global)), Heap::new(Global));
                     let home = HomeOf::<Received<_, _>> { orders, levels, plan: options.plan };
                     desk.serve_slips(home, slips)
                 })
@@ -190,9 +191,6 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
         })
     })
 }
-
-const VACANT: crate::gateway::Vacant =
-    [core::mem::MaybeUninit::uninit(); size_of::<crate::gateway::Vacant>() / size_of::<u64>()];
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>, name: &str) -> Result<T, String> {
     thread.join().map_err(|_| format!("the {name}'s thread panicked"))

@@ -3,19 +3,21 @@
 //! The gateway takes a seat for each order that may rest, and hands it over with the request. The engine puts the order
 //! into it, and frees it when the order ends, on its own thread.
 
+pub mod seats;
+
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
-
-use tripoint::{ArenaVm, PoolBox, Returns, UnitLayout};
 
 use crate::book::{Level, Order};
 use crate::homes::PointedOrder;
-use crate::places::stored::{Pointer, Units};
+use crate::places::stored::Pointer;
 use crate::places::{NoMemory, Place, Places};
 
 /// Memory for an order, without one.
 pub type Vacant = [MaybeUninit<u64>; size_of::<PointedOrder>() / size_of::<u64>()];
+
+/// Memory without an order.
+pub const VACANT: Vacant = [MaybeUninit::uninit(); size_of::<Vacant>() / size_of::<u64>()];
 
 const _: () = assert!(
     size_of::<Vacant>() == size_of::<PointedOrder>() && align_of::<Vacant>() == align_of::<PointedOrder>()
@@ -37,54 +39,6 @@ pub unsafe trait Seats {
     /// # Safety
     /// - The pointer is of [`Seats::open`], and was not freed since. What is in it is not used any more.
     unsafe fn free(&mut self, seat: Pointer);
-}
-
-/// Units of a pool, which go back to it in batches.
-pub struct PoolSeats<'p> {
-    pool: &'p Units<'p>,
-    returns: Returns<'p, &'p ArenaVm, UnitLayout>,
-}
-
-impl<'p> PoolSeats<'p> {
-    /// Seats of this pool.
-    pub const fn new(pool: &'p Units<'p>) -> Self {
-        Self { pool, returns: pool.returns() }
-    }
-}
-
-// SAFETY: a box that was made into a pointer owns its memory until a box is made of that again.
-unsafe impl<'p> Seats for PoolSeats<'p> {
-    type Seat = PoolBox<'p, Vacant, Units<'p>>;
-
-    #[inline(always)]
-    fn open(seat: Self::Seat) -> Pointer {
-        PoolBox::into_raw(seat).cast()
-    }
-
-    #[inline(always)]
-    unsafe fn free(&mut self, seat: Pointer) {
-        // SAFETY: the pointer of a box of this pool, of this type, as the caller says; any bytes are vacant.
-        self.returns.free_box(unsafe { PoolBox::<Vacant, _>::from_raw_in(seat.cast(), self.pool) });
-    }
-}
-
-/// Boxes of the allocator of the whole program.
-pub struct HeapSeats;
-
-// SAFETY: a box that was made into a pointer owns its memory until a box is made of that again.
-unsafe impl Seats for HeapSeats {
-    type Seat = Box<Vacant>;
-
-    #[inline(always)]
-    fn open(seat: Box<Vacant>) -> Pointer {
-        NonNull::from(Box::leak(seat)).cast()
-    }
-
-    #[inline(always)]
-    unsafe fn free(&mut self, seat: Pointer) {
-        // SAFETY: the pointer of a box of this type, as the caller says; any bytes are vacant.
-        drop(unsafe { Box::from_raw(seat.cast::<Vacant>().as_ptr()) });
-    }
 }
 
 /// The home of orders that are put into seats.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use exchange::check::check;
-use exchange::compare::{CompareOptions, Entrant, compare, compare_in_processes};
+use exchange::compare::{CompareOptions, Entrant, compare, compare_handed, compare_in_processes};
 use exchange::day::Day;
 use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
@@ -107,7 +107,7 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
         "input", "orders live in", options.home
     )));
     if let Some(path) = &command.json {
-        failures.extend(write_json(path, &outcome.json()));
+        failures.extend(write_file(path, &outcome.json()));
     }
     if failures.is_empty() { Ok(()) } else { Err(failures) }
 }
@@ -140,8 +140,16 @@ fn compare_with_naive(command: &CheckCommand) -> Result<(), Failures> {
 }
 
 fn compare_as_asked(command: &CompareCommand) -> Result<(), Failures> {
+    let options = command.options();
+    if command.gateway {
+        let compared = compare_handed(&options).map_err(|why| vec![why])?;
+        return print(&compared.to_string()).map_or(Ok(()), |failure| Err(vec![failure]));
+    }
+    if command.picture.is_some() && !options.entrants.contains(&Entrant::Hand) {
+        return Err(vec!["a picture has ratios to the home hand: name it in --homes".into()]);
+    }
     let comparison = if command.processes == 1 {
-        compare(&command.options())
+        compare(&options)
     } else {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
         compare_in_processes(command.processes, &arguments)
@@ -152,14 +160,17 @@ fn compare_as_asked(command: &CompareCommand) -> Result<(), Failures> {
     }
     let mut failures: Failures = print(&comparison.to_string()).into_iter().collect();
     if let Some(path) = &command.json {
-        failures.extend(write_json(path, &comparison.json()));
+        failures.extend(write_file(path, &comparison.json()));
+    }
+    if let Some(path) = &command.picture {
+        failures.extend(write_file(path, &comparison.svg()));
     }
     if failures.is_empty() { Ok(()) } else { Err(failures) }
 }
 
 /// Returns what failed.
-fn write_json(path: &Path, json: &str) -> Option<String> {
-    std::fs::write(path, json).err().map(|error| format!("{}: {error}", path.display()))
+fn write_file(path: &Path, text: &str) -> Option<String> {
+    std::fs::write(path, text).err().map(|error| format!("{}: {error}", path.display()))
 }
 
 /// The homes of the brief comparison.

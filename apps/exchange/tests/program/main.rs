@@ -135,8 +135,10 @@ fn what_ends_a_run_is_named_and_what_came_before_is_reported() {
 #[test]
 fn homes_are_compared_in_all_phases() {
     let path = std::env::temp_dir().join(format!("exchange-compare-{}.json", std::process::id()));
+    let picture = path.with_extension("svg");
     let small = ["--live", "2e3", "--symbols", "50", "--chunk", "2000", "--chunks", "2"];
-    let arguments = [&["compare", "--json", path.to_str().unwrap()], &small[..]].concat();
+    let files = ["--json", path.to_str().unwrap(), "--picture", picture.to_str().unwrap()];
+    let arguments = [&["compare"], &files[..], &small[..]].concat();
     let ran = exchange(&arguments);
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let summary = text(&ran.stdout);
@@ -158,6 +160,26 @@ fn homes_are_compared_in_all_phases() {
     std::fs::remove_file(&path).unwrap();
     assert!(json.contains("\"phase\":\"burst\"") && json.contains("\"end_ns\":{"), "{json}");
     assert_eq!(exchange(&["compare", "--live", "1e12"]).status.code(), Some(2));
+    // A dot for each ratio, and the name of each home, and phase, in the picture.
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    std::fs::remove_file(&picture).unwrap();
+    assert_eq!(drawn.matches("<circle ").count(), json.matches("\"to_hand\":").count(), "{drawn}");
+    assert!(["hand", "pools-huge", "burst", "second"].iter().all(|word| drawn.contains(word)), "{drawn}");
+    let without = exchange(&["compare", "--homes", "pools", "--picture", picture.to_str().unwrap()]);
+    assert!(!without.status.success() && text(&without.stderr).contains("--homes"));
+}
+
+/// (design/exchange.md `.compare.gateway`)
+#[test]
+fn homes_are_compared_whose_orders_cross_threads() {
+    let small = ["--live", "1e3", "--symbols", "50", "--chunk", "1000", "--chunks", "2"];
+    let ran = exchange(&[&["compare", "--gateway"], &small[..]].concat());
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let said = text(&ran.stdout);
+    for home in ["hand", "pools", "system"] {
+        let row = said.lines().find(|line| line.split_whitespace().next() == Some(home));
+        assert_eq!(row.map(|row| row.split_whitespace().count()), Some(7), "{said}");
+    }
 }
 
 /// (design/exchange.md `.compare.processes`)
