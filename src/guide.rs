@@ -18,6 +18,13 @@ struct WholeProgram;
 #[doc = include_str!("../guide/src/in-a-library.md")]
 struct InALibrary;
 
+#[cfg(feature = "vm")]
+#[doc = include_str!("../guide/src/many-small-pools.md")]
+struct ManySmallPools;
+
+#[doc = include_str!("../guide/src/which-features.md")]
+struct WhichFeatures;
+
 #[doc = include_str!("../guide/src/frames.md")]
 struct Frames;
 

@@ -9,11 +9,12 @@ use crate::chosen_memory::{HugePages, Placement};
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
-/// The default reservation: 1 GiB, because addresses are few, or are real memory.
-#[cfg(not(any(all(target_os = "linux", target_pointer_width = "64"), miri)))]
+/// The default reservation: 1 GiB, because addresses are few, or come from an allocator that takes memory for them
+/// when they are touched.
+#[cfg(all(unix, not(any(all(target_os = "linux", target_pointer_width = "64"), miri))))]
 const RESERVE: usize = 1 << 30;
-/// The default reservation: 64 MiB, because Miri really allocates all of it.
-#[cfg(miri)]
+/// The default reservation: 64 MiB, because all of it is real memory at once.
+#[cfg(any(miri, not(unix)))]
 const RESERVE: usize = 64 << 20;
 
 /// The smallest reservation that is accepted by default.
@@ -66,8 +67,9 @@ pub struct ArenaVmOptions {
     /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
     /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
-    /// By default 2 TiB on 64-bit Linux, 1 GiB elsewhere, and 64 MiB under Miri. On systems other than
-    /// Linux this comes from the global allocator, and may take memory at once.
+    /// By default 2 TiB on 64-bit Linux, 1 GiB on 32-bit Linux and other systems of the Unix kind, and 64 MiB elsewhere and
+    /// under Miri. On systems other than Linux this comes from the global allocator, which may take memory for all of it at
+    /// once; Windows and WebAssembly do.
     pub reserve: usize,
     /// The smallest reservation that is accepted, and is made at once; by default 64 MiB.
     pub reserve_floor: usize,

@@ -32,7 +32,7 @@ const OLD: u64 = 50;
 /// The share of a day, in percent, that is its close.
 const CLOSE: u64 = 5;
 
-/// A close leaves one of so many orders, which is also how often [`Day::any`] has to draw.
+/// A close leaves one of that many orders, which is also how often [`Day::any`] has to draw.
 const THIN: usize = 64;
 
 /// What a day is drawn from.

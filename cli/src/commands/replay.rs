@@ -37,7 +37,7 @@ Columns:
 
 Exit status: 0 if nothing was wrong, 1 if anything was, 2 if the trace is bad.")]
 pub(crate) struct Replay {
-    /// The allocators
+    /// The allocators: mimalloc, jemalloc and snmalloc are among them if the command was built with the feature `peers`
     #[arg(long, value_delimiter = ',', value_name = "ALLOCATOR", default_values = DEFAULT)]
     with: Vec<Contender>,
     /// How often the time is measured; the median is shown

@@ -230,7 +230,7 @@ fn take_turns<'a>(
         };
         let done = played();
         drop(to_gateway);
-        // A gateway that waits for room goes on if nobody takes from it any more.
+        // A gateway that waits for room goes on if the other end is gone.
         if done.is_err() {
             desks.clear();
         }

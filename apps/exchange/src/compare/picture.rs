@@ -8,7 +8,7 @@ use super::entrants::Entrant;
 use super::tables::{Comparison, Row, Table};
 
 /// Panels beside each other.
-const ACROSS: usize = 4;
+const ACROSS: usize = 3;
 
 /// Sizes in pixels: the names of homes, a panel, the room between two, a row, what is above the first row and below the
 /// last.
@@ -25,7 +25,7 @@ const TICKS: [f64; 9] = [0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0];
 /// Readable on white and on black.
 const INK: &str = "#808080";
 
-/// Blue, vermilion and green, which people who see few colours can tell apart.
+/// Blue, orange and green, which people who see few colours can tell apart.
 const fn colour(entrant: Entrant) -> &'static str {
     match entrant {
         Entrant::Hand | Entrant::HandTouched | Entrant::HandHuge | Entrant::Known => "#009e73",
@@ -116,7 +116,7 @@ impl Comparison {
         let lines = self.tables.len().div_ceil(across);
         let size = (NAMES + (PANEL + GAP) * across as f64, 24.0 + height * lines as f64);
         let title = format!(
-            "time of a message, to that of the list by hand: {} orders live; green by hand, blue pools, red others",
+            "time of a message, to that of the list by hand: {} orders live; green by hand, blue pools, orange others",
             crate::report::Commas(self.live as u64)
         );
         let mut document = Document::new()

@@ -136,7 +136,7 @@ impl HandGate {
     }
 }
 
-// SAFETY: a place is in one list, in the ring, or with whoever took it, and so is used by one.
+// SAFETY: a place is in one list, in the ring, or used by one owner.
 unsafe impl Seats for HandSeats {
     type Seat = HandSeat;
 
