@@ -43,7 +43,7 @@ use tripoint_core::internal::{
 };
 use tripoint_core::{
     ADDRESS_CEILING, Addr, AddrRange, Align, Arena, ArenaCounts, ArenaSizes, Block, Check, CheckError,
-    CheckLevel, Describe, Error, Event, EventHook, Lock, Parking, PoolId, Result, WriteWatch, aver, line,
+    CheckLevel, Describe, Error, Event, EventHook, Lock, PoolId, Result, WriteWatch, aver, line,
 };
 
 use crate::budget::Budget;
@@ -387,7 +387,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     #[cfg(target_os = "linux")]
-    fn parking(&self) -> &dyn Parking {
+    fn parking(&self) -> &dyn tripoint_core::Parking {
         &Futex
     }
 

@@ -1,7 +1,5 @@
 //! Blocks that are made zero, and memory that is returned while it stays committed (design/arena-vm.md `.zero`).
 
-use core::ptr::NonNull;
-
 use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Prefault};
 use tripoint_core::{Addr, AddrRange, Arena, Block};
@@ -169,7 +167,7 @@ fn what_has_no_memory_gets_none() {
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
-fn bytes_of(base: NonNull<u8>, size: usize) -> &'static [u8] {
+fn bytes_of(base: core::ptr::NonNull<u8>, size: usize) -> &'static [u8] {
     // SAFETY: committed bytes that the test has and does not write to meanwhile.
     unsafe { core::slice::from_raw_parts(base.as_ptr(), size) }
 }

@@ -32,7 +32,7 @@ mod random;
 mod run;
 mod skipped;
 mod subject;
-#[cfg(not(tripoint_loom))]
+#[cfg(all(unix, not(tripoint_loom)))]
 mod telemetry_bytes;
 mod telemetry_file;
 mod test_pool;
@@ -56,7 +56,7 @@ pub use points::operate_points;
 pub use random::Random;
 pub use run::{Run, Scrutiny, Slack, live_in_frames, live_manually};
 pub use skipped::{note_skip, pass_skips_on};
-#[cfg(not(tripoint_loom))]
+#[cfg(all(unix, not(tripoint_loom)))]
 pub use telemetry_bytes::telemetry_bytes;
 pub use telemetry_file::{NaiveEvent, NaiveFile, NaiveRing};
 pub use test_pool::{ALIGN_MAX, BumpPool, FlipPool, Flippable, Form, MIN_ALIGN, Manual, SIZE_MAX, TestPool};

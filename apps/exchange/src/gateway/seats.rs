@@ -92,8 +92,13 @@ pub struct HandGate {
     back: Consumer<HandSeat>,
     /// Allocations until it looks at what came back.
     until_look: u32,
-    _array: Vec<Vacant>,
+    _array: Vec<Line>,
 }
+
+/// A place of the array: a cache line, as a unit of a pool is.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Line(#[expect(dead_code, reason = "memory")] Vacant);
 
 /// The other thread's part: what it frees goes back by a ring.
 pub struct HandSeats {
@@ -114,7 +119,7 @@ const LOOK: u32 = 32;
 ///
 /// The gateway's part has the array, and has to live as long as the other.
 pub fn by_hand(places: usize) -> (HandGate, HandSeats) {
-    let mut array = vec![VACANT; places];
+    let mut array = vec![Line(VACANT); places];
     // The first place is taken first.
     let free = array.iter_mut().rev().map(|place| HandSeat(NonNull::from(place).cast())).collect();
     let (to_gate, back) = RingBuffer::new(places);
