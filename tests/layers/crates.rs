@@ -90,6 +90,7 @@ const LEAVES: &[&str] = &[
     "tripoint-probe",
     "tripoint-cli",
     "decompress",
+    "stop",
     "order-book",
     "exchange",
     "packet-path",

@@ -17,6 +17,9 @@ const WINDOW: u64 = 128 << 20;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// The last block of a frame, without contents, and a checksum, which is not looked at.
+const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
+
 /// The first of the magic numbers of frames that are skipped; the others differ from it in four bits.
 const SKIPPABLE: u32 = 0x184d_2a50;
 
@@ -102,13 +105,15 @@ struct Zstd<R> {
     source: R,
     decoder: FrameDecoder,
     is_in_frame: bool,
+    /// Why the frame ends before its end, once what it had is read.
+    cut: Option<io::Error>,
 }
 
 impl<R: BufRead> Zstd<R> {
     fn new(source: R) -> Self {
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(WINDOW);
-        Self { source, decoder, is_in_frame: false }
+        Self { source, decoder, is_in_frame: false, cut: None }
     }
 
     /// Begins with the next frame that has contents. Returns whether there is one.
@@ -153,15 +158,25 @@ impl<R: BufRead> Read for Zstd<R> {
             }
             self.is_in_frame = true;
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                let one = BlockDecodingStrategy::UptoBlocks(1);
-                self.decoder.decode_blocks(&mut self.source, one).map_err(of_frame)?;
+                let one = || BlockDecodingStrategy::UptoBlocks(1);
+                if let Err(error) = self.decoder.decode_blocks(&mut self.source, one()).map_err(of_frame) {
+                    if error.kind() != ErrorKind::UnexpectedEof || self.cut.is_some() {
+                        return Err(error);
+                    }
+                    // It keeps a window for blocks to come. After a last one without contents it keeps nothing.
+                    self.decoder.decode_blocks(&mut &LAST_BLOCK[..], one()).map_err(of_frame)?;
+                    self.cut = Some(error);
+                }
             }
             let size = self.decoder.read(bytes)?;
             if size > 0 {
                 return Ok(size);
             }
-            self.end_frame()?;
             self.is_in_frame = false;
+            if let Some(cut) = self.cut.take() {
+                return Err(cut);
+            }
+            self.end_frame()?;
         }
     }
 }
@@ -236,6 +251,15 @@ mod tests {
             assert!(all.len() > 100_000 && text.starts_with(&all), "{name}: {}", all.len());
             assert_eq!(end, Err(format!("the {name} stream is cut off here")));
         }
+        // All but the last block, of at most 128 KiB, even if the window is larger.
+        let whole = zstd(&text);
+        let (all, _) = read(&whole[..whole.len() - 10]);
+        assert!(
+            all.len() + (128 << 10) >= text.len() && text.starts_with(&all),
+            "{} of {}",
+            all.len(),
+            text.len()
+        );
         // Within the header, the checksum, and what is skipped.
         for cut in [5, 10, TWO_LINES_ZSTD.len() - 1] {
             assert_eq!(read(&TWO_LINES_ZSTD[..cut]).1, Err("the zstd stream is cut off here".to_owned()));

@@ -13,6 +13,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use stop::threads::spawn;
 use tripoint::ArenaVm;
 use tripoint::contract::{Guard, NoReason, Phase};
 
@@ -33,7 +34,9 @@ use crate::places::heap::{Global, Heap};
 use crate::places::stored::Stored;
 use crate::places::{Home, Places};
 use crate::report::{Commas, line};
-use crate::run::{CONTRACT, Outcome, ROUTES, Shared, create_arena, hot_thread, touch_stack, watch};
+use crate::run::{
+    CONTRACT, Outcome, ROUTES, Shared, create_arena, hot_thread, no_thread, touch_stack, watch,
+};
 use crate::steady::Readings;
 
 /// Requests on their way from the gateway.
@@ -117,14 +120,16 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
     // Made here, so that it outlives both threads that have units of it.
     let pools = pools_for(&arena, Plan { orders: options.plan.orders + SLIPS, ..options.plan })?;
     thread::scope(|scope| {
-        let reader = scope.spawn(move || filler.send_all(Source::day(options.day)));
-        let builder = scope.spawn(move || {
+        let reader =
+            spawn(scope, "reader", move || filler.send_all(Source::day(options.day))).map_err(no_thread)?;
+        let builder = spawn(scope, "builder", move || {
             let follow = Build { common, followed };
             with_books(options.home, common.arena, [options.plan, NO_BOOKS], follow)?
-        });
+        })
+        .map_err(no_thread)?;
         let mut gateway = None;
         let engine = match (options.gateway, options.home) {
-            (false, _) => scope.spawn(move || {
+            (false, _) => spawn(scope, "engine", move || {
                 let serve = Serve { desk, taker };
                 with_homes(options.home, common.arena, [options.plan, NO_BOOKS], serve)?
             }),
@@ -133,12 +138,15 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
                 warm::<PointedOrder, _>(orders)?;
                 warm::<PointedLevel, _>(levels)?;
                 let (to_engine, slips) = RingBuffer::new(SLIPS);
-                gateway = Some(scope.spawn(move || {
-                    let cache = orders.cache();
-                    let seat = || cache.pool_boxed(VACANT).ok();
-                    forward::<PoolSeats<'_>>(common, taker, to_engine, seat)
-                }));
-                scope.spawn(move || {
+                gateway = Some(
+                    spawn(scope, "gateway", move || {
+                        let cache = orders.cache();
+                        let seat = || cache.pool_boxed(VACANT).ok();
+                        forward::<PoolSeats<'_>>(common, taker, to_engine, seat)
+                    })
+                    .map_err(no_thread)?,
+                );
+                spawn(scope, "engine", move || {
                     let cache = levels.cache();
                     let orders = Handed::new(PoolSeats::new(orders));
                     let home =
@@ -148,16 +156,20 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
             }
             (true, _) => {
                 let (to_engine, slips) = RingBuffer::new(SLIPS);
-                gateway = Some(scope.spawn(move || {
-                    forward::<HeapSeats<Global>>(common, taker, to_engine, || HeapSeat::new(Global))
-                }));
-                scope.spawn(move || {
+                gateway = Some(
+                    spawn(scope, "gateway", move || {
+                        forward::<HeapSeats<Global>>(common, taker, to_engine, || HeapSeat::new(Global))
+                    })
+                    .map_err(no_thread)?,
+                );
+                spawn(scope, "engine", move || {
                     let (orders, levels) = (Handed::new(HeapSeats(Global)), Heap::new(Global));
                     let home = HomeOf::<Received<_, _>> { orders, levels, plan: options.plan };
                     desk.serve_slips(home, slips)
                 })
             }
-        };
+        }
+        .map_err(no_thread)?;
         let watched = watch(&arena, &shared, || engine.is_finished() && builder.is_finished());
         let served = join(engine, "engine")??;
         let built = join(builder, "builder")??;
@@ -166,6 +178,9 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
         let mut contract = Outcome::default();
         watched.add_to(&mut contract);
         let mut failures = core::mem::take(&mut contract.failures);
+        if !contract.is_armed && failures.is_empty() && stop::signal().is_none() {
+            failures.push("no steady part: the day ended within the warm-up (see --warmup)".to_owned());
+        }
         failures.extend(built.difference.clone());
         if built.difference.is_none() && built.sums != served.sums {
             failures.push("at the end the sums of engine and builder differ".to_owned());

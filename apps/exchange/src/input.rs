@@ -93,6 +93,9 @@ impl Source {
         block.bytes.clear();
         match self {
             Self::Day(day, offset) => {
+                if stop::signal().is_some() {
+                    return Ok(false);
+                }
                 block.offset = *offset;
                 block.form = Some((Form::File, *offset == 0));
                 day.fill(&mut block.bytes, BLOCK);
@@ -156,6 +159,12 @@ impl Files {
             block.bytes.append(&mut self.rest);
             let end = read_up_to(input, &mut block.bytes);
             let mut whole = whole_frames(form, &block.bytes);
+            if stop::signal().is_some() {
+                // What is not whole was not read to its end, and no decompressor either.
+                self.current = None;
+                block.bytes.truncate(whole);
+                return Ok(whole > 0);
+            }
             match end {
                 Ok(false) if whole == 0 => {
                     self.failed = Some(self.failure(&format!("a line is longer than {BLOCK} bytes")));
@@ -196,7 +205,11 @@ impl Files {
 
 /// Opens an input, whatever it is compressed by.
 fn open(path: &Path) -> io::Result<Input> {
-    if path == Path::new(STDIN) { decompress(io::stdin()) } else { decompress(File::open(path)?) }
+    if path == Path::new(STDIN) {
+        decompress(stop::stdin()?)
+    } else {
+        decompress(stop::file(File::open(path)?))
+    }
 }
 
 /// Opens an input, and finds out its form, unless it was asked for.

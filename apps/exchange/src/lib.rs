@@ -64,6 +64,7 @@ pub mod naive;
 pub mod nodes;
 pub mod notes;
 pub mod orderbook;
+pub mod outputs;
 pub mod places;
 pub mod random;
 pub mod refused;

@@ -10,7 +10,7 @@ mod cli;
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -19,6 +19,7 @@ use exchange::compare::{CompareOptions, Entrant, compare, compare_handed, compar
 use exchange::day::Day;
 use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
+use exchange::outputs::refuse_same;
 use exchange::places::Home;
 use exchange::run::run;
 
@@ -27,14 +28,17 @@ use crate::cli::{CheckCommand, Command, CompareCommand, DayCommand, FormName, Op
 fn main() -> ExitCode {
     let done = match Options::parse().command {
         Some(Command::Day(command)) => write_day(&command),
-        Some(Command::Run(command)) => keep_books(&command),
+        Some(Command::Run(command)) => stoppable(|| keep_books(&command)),
         Some(Command::Compare(command)) => compare_as_asked(&command),
-        Some(Command::Engine(command)) => match_orders(&command.options()),
+        Some(Command::Engine(command)) => stoppable(|| match_orders(&command.options())),
         Some(Command::Check(command)) => compare_with_naive(&command),
         None => first_run(),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => match stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok()) {
+            Some(status) => status.into(),
+            None => ExitCode::SUCCESS,
+        },
         Err(failures) => {
             for failure in failures {
                 // If this cannot be written either, there is nothing left to do.
@@ -43,6 +47,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Added to the number of the signal that ended a run, as shells do.
+const SIGNALLED: u32 = 128;
+
+/// Does what is reported even if a signal ends it before the input does.
+fn stoppable(work: impl FnOnce() -> Result<(), Failures>) -> Result<(), Failures> {
+    stop::install().map_err(|error| vec![error.to_string()])?;
+    work()
+}
+
+/// How a run was ended, if a signal did.
+fn ended() -> String {
+    stop::signal()
+        .map_or_else(String::new, |signal| format!("{:<22}by signal {signal}, before the input\n", "ended"))
 }
 
 /// All that failed, each in one line.
@@ -90,6 +109,14 @@ fn write_day(command: &DayCommand) -> Result<(), Failures> {
 
 fn keep_books(command: &RunCommand) -> Result<(), Failures> {
     let options = command.options();
+    let outputs = [
+        options.outputs.book.as_deref(),
+        options.outputs.tops.as_deref(),
+        options.outputs.trades.as_deref(),
+        command.json.as_deref(),
+    ];
+    let inputs = options.inputs.iter().chain(&options.orderbooks).map(PathBuf::as_path);
+    refuse_same(inputs, &outputs).map_err(|why| vec![why])?;
     let outcome = run(&options).map_err(|why| vec![why])?;
     let inputs: Vec<_> = options.inputs.iter().map(|path| path.display().to_string()).collect();
     let day = options.day;
@@ -103,8 +130,11 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
     };
     let mut failures = outcome.failures.clone();
     failures.extend(print(&format!(
-        "{:<22}{input}\n{:<22}{}\n{outcome}",
-        "input", "orders live in", options.home
+        "{:<22}{input}\n{}{:<22}{}\n{outcome}",
+        "input",
+        ended(),
+        "orders live in",
+        options.home
     )));
     if let Some(path) = &command.json {
         failures.extend(write_file(path, &outcome.json()));
@@ -126,7 +156,8 @@ fn match_orders(options: &EngineOptions) -> Result<(), Failures> {
     let outcome = run_engine(options).map_err(|why| vec![why])?;
     let mut failures = outcome.failures.clone();
     let gateway = if options.gateway { ", by a gateway" } else { "" };
-    failures.extend(print(&format!("{:<22}{}{gateway}\n{outcome}", "orders live in", options.home)));
+    let ended = ended();
+    failures.extend(print(&format!("{ended}{:<22}{}{gateway}\n{outcome}", "orders live in", options.home)));
     if failures.is_empty() { Ok(()) } else { Err(failures) }
 }
 
@@ -148,6 +179,8 @@ fn compare_as_asked(command: &CompareCommand) -> Result<(), Failures> {
     if command.picture.is_some() && !options.entrants.contains(&Entrant::Hand) {
         return Err(vec!["a picture has ratios to the home hand: name it in --homes".into()]);
     }
+    refuse_same(core::iter::empty(), &[command.json.as_deref(), command.picture.as_deref()])
+        .map_err(|why| vec![why])?;
     let comparison = if command.processes == 1 {
         compare(&options)
     } else {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
+use stop::threads::spawn;
 use tripoint::contract::{
     Arenas, Contract, ContractAllocator, Guard, HotThread, NoReason, Phase, PoolEvents, Record, RecordKind,
     Report, Route, ViolationSet, WarmupOptions,
@@ -203,13 +204,17 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
     };
     let shared = Shared::default();
     thread::scope(|scope| {
-        let reader = scope.spawn(move || filler.send_all(source));
-        let scribe = noted.map(|taker| scope.spawn(move || Scribe { taker, tops, trades }.write_all()));
-        let hot = scope.spawn(|| {
+        let reader = spawn(scope, "reader", move || filler.send_all(source)).map_err(no_thread)?;
+        let scribe = noted
+            .map(|taker| spawn(scope, "scribe", move || Scribe { taker, tops, trades }.write_all()))
+            .transpose()
+            .map_err(no_thread)?;
+        let hot = spawn(scope, "hot", || {
             let plans = [options.plan, rehearsal_plan(options.plan)];
             let keep = Keep { options, arena: &arena, taker, shared: &shared, book };
             with_books(options.home, &arena, plans, keep)?
-        });
+        })
+        .map_err(no_thread)?;
         let watched = watch(&arena, &shared, || hot.is_finished());
         let mut outcome = match hot.join() {
             Ok(outcome) => outcome?,
@@ -228,6 +233,11 @@ pub fn run(options: &RunOptions) -> Result<Outcome, String> {
         watched.add_to(&mut outcome);
         Ok(outcome)
     })
+}
+
+/// What is said if there is no thread.
+pub(crate) fn no_thread(error: std::io::Error) -> String {
+    format!("a thread cannot be started: {error} (see `ulimit -u`)")
 }
 
 /// An arena whose growth is charged to the thread that caused it.

@@ -8,7 +8,6 @@ use crate::decimal::Decimal;
 use crate::failure::Failure;
 use crate::hot::{BookFound, HotReport};
 use crate::places::Places;
-use crate::stop;
 use crate::summary::line;
 use crate::tickers::Difference;
 

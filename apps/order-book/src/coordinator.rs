@@ -19,7 +19,6 @@ use crate::failure::Failure;
 use crate::lock::lock_memory;
 use crate::lookout::Lookout;
 use crate::record::Message;
-use crate::stop;
 use crate::telemetry;
 
 /// The contract: one hot thread.

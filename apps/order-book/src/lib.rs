@@ -48,14 +48,11 @@ pub mod rehearsal;
 pub mod report;
 pub mod sequence;
 pub mod steady;
-#[cfg_attr(not(unix), path = "no_stop.rs")]
-pub mod stop;
 pub mod strategy;
 pub mod summary;
 pub mod symbol;
 pub mod tally;
 pub mod telemetry;
-pub mod threads;
 pub mod tickers;
 pub mod tops;
 pub mod wire;

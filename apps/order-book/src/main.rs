@@ -34,11 +34,11 @@ use order_book::reader::Input;
 use order_book::reference::{Reference, ReferenceOptions};
 use order_book::rehearsal::Rehearsal;
 use order_book::report::Report;
-use order_book::threads::{join, spawn};
 use order_book::tops::{self, Tops, TopsFile};
 use order_book::{
-    blocks, book_report, feed, historian, kept, levels, memory, reader, reference, report, stop, telemetry,
+    blocks, book_report, feed, historian, kept, levels, memory, reader, reference, report, telemetry,
 };
+use stop::threads::{join, spawn};
 use tripoint::contract::Arenas;
 use tripoint::gc::{Heap, HeapOptions};
 use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
@@ -186,16 +186,19 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     let pace = options.as_recorded.then(Pace::new);
     thread::scope(|scope| {
         let reader =
-            spawn(scope, "reader", move || reader::read_all(inputs, names, pace, to_reader.1, to_hot.0))?;
+            spawn(scope, "reader", move || reader::read_all(inputs, names, pace, to_reader.1, to_hot.0))
+                .map_err(Failure::new)?;
         let hot = spawn(scope, "hot", || {
             pinning.pin();
             blocks::keep(preparation, &coordinator, pools, rehearsal, tops, to_hot.1, to_reference.0)
-        })?;
+        })
+        .map_err(Failure::new)?;
         // Without this thread nothing would end the warm-up.
         let cold = spawn(scope, "cold", move || {
             reference::keep(of_reference, tops_file, to_reference.1, to_reader.0)
         })
-        .inspect_err(|_| coordinator.give_up())?;
+        .inspect_err(|_| coordinator.give_up())
+        .map_err(Failure::new)?;
         let memory = Arenas::new(&arenas);
         let (contract, contract_failures) =
             coordinator.run(&memory, &arenas, follow_switches, || hot.is_finished());

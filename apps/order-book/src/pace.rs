@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Instant;
 
 use crate::handoff::{Block, Receiver, Sender};
-use crate::stop;
 use crate::tops::time_of;
 
 /// The longest sleep, so that a signal is seen.

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::handoff::{BLOCK_SIZE, Receiver, Sender};
 use crate::pace::Pace;
 use crate::places::Places;
-use crate::stop;
 
 /// The name of the standard input.
 const STDIN: &str = "-";

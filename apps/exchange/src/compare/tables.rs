@@ -79,6 +79,11 @@ fn shown(value: u64, above: f64) -> String {
     if above < 10.0 { "-".to_owned() } else { Commas(value).to_string() }
 }
 
+/// A ratio; without the list by hand there is none.
+fn times(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{ratio:.2}x") } else { "-".to_owned() }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -111,11 +116,13 @@ impl fmt::Display for Table {
             let timed = self.messages as f64 / if self.phase.is_steady() { 2.0 } else { 1.0 };
             writeln!(
                 f,
-                "  {:<15}{:>7.1}{:>8.2}x{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
+                "  {:<15}{:>7.1}{:>9}{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
                 row.entrant,
                 row.nanoseconds,
-                row.ratio,
-                row.spread.map_or_else(String::new, |(least, most)| format!("{least:.2} to {most:.2}")),
+                times(row.ratio),
+                row.spread
+                    .filter(|(least, _)| least.is_finite())
+                    .map_or_else(String::new, |(least, most)| format!("{least:.2} to {most:.2}")),
                 Commas(p50),
                 Commas(p99),
                 shown(p999, timed * 1e-3),

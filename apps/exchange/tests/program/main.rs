@@ -258,3 +258,59 @@ fn a_feed_with_a_flaw_is_found() {
         );
     }
 }
+
+/// (design/exchange.md `.run.stop`)
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_input_and_what_came_before_is_reported() {
+    let day = exchange(&[&["day"], &SMALL[..]].concat()).stdout;
+    let mut running = Command::new(env!("CARGO_BIN_EXE_exchange"))
+        .args(["run", "--input", "-", "--warmup", "20000"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = running.stdin.take().unwrap();
+    // More than a pipe holds, so that the program reads when this returns.
+    input.write_all(&day).unwrap();
+    let id = libc::pid_t::try_from(running.id()).unwrap();
+    // SAFETY: the process was not waited for, so the number is its own.
+    assert_eq!(unsafe { libc::kill(id, libc::SIGTERM) }, 0);
+    // The input stays open.
+    let ran = running.wait_with_output().unwrap();
+    drop(input);
+    let said = text(&ran.stdout);
+    assert_eq!(ran.status.code(), Some(128 + libc::SIGTERM), "{said}{}", text(&ran.stderr));
+    assert!(said.contains("by signal 15") && said.contains("hash of all books"), "{said}");
+}
+
+/// (design/exchange.md `.outputs.same`)
+#[test]
+fn no_output_is_an_input_or_another_output() {
+    let path = std::env::temp_dir().join(format!("exchange-same-{}", std::process::id()));
+    let day = exchange(&[&["day"], &SMALL[..]].concat()).stdout;
+    std::fs::write(&path, &day).unwrap();
+    let name = path.to_str().unwrap();
+    let again =
+        format!("{}/./{}", path.parent().unwrap().display(), path.file_name().unwrap().to_str().unwrap());
+    for (one, other) in [("--book", "--json"), ("--tops", "--trades")] {
+        for options in [["--input", name, one, &again], [one, "/nowhere/a", other, "/nowhere/a"]] {
+            let ran = exchange(&[&["run"], &options[..]].concat());
+            assert!(
+                !ran.status.success() && text(&ran.stderr).contains("are one file"),
+                "{}",
+                text(&ran.stderr)
+            );
+        }
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), day);
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// (design/exchange.md `.engine.run`)
+#[test]
+fn an_engine_without_a_steady_part_fails() {
+    let ran = exchange(&[&["engine", "--warmup", "900000"], &SMALL[..]].concat());
+    assert!(!ran.status.success() && text(&ran.stderr).contains("--warmup"), "{}", text(&ran.stderr));
+}

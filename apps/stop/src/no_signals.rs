@@ -1,4 +1,4 @@
-//! `stop` for systems without signals: nothing ends the input early.
+//! For systems without signals: nothing ends the input early.
 
 use std::fs::File;
 use std::io::{self, Read};

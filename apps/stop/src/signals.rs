@@ -1,5 +1,5 @@
 //! Ctrl-C and SIGTERM end the input, so that what was read by then is reported; a second one, some time
-//! later, ends the process at once (design/order-book.md `.stop`).
+//! later, ends the process at once.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -116,6 +116,7 @@ pub fn leave_to_others() {
 }
 
 /// A file that ends when a signal asks for the end.
+#[derive(Debug)]
 pub struct Stoppable(File);
 
 /// Makes a file end with the signal.

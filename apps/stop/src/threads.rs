@@ -1,9 +1,7 @@
 //! Threads that leave the signals to the main one.
 
+use std::io;
 use std::thread::{self, Scope, ScopedJoinHandle};
-
-use crate::failure::Failure;
-use crate::stop;
 
 /// Has a thread of this name do `work`.
 ///
@@ -13,12 +11,12 @@ pub fn spawn<'scope, 'env, T: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     name: &str,
     work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>, Failure> {
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
     let work = || {
-        stop::leave_to_others();
+        crate::leave_to_others();
         work()
     };
-    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work).map_err(Failure::new)
+    thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work)
 }
 
 /// Waits for a thread. If it panicked, so does this one.

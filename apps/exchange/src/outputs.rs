@@ -1,0 +1,52 @@
+//! Files that a program writes (design/exchange.md `.outputs.same`).
+
+use std::path::{Path, PathBuf};
+
+/// Refuses outputs that are one file, or an input: one would overwrite the other.
+///
+/// # Errors
+/// If two are the same file, with both names. Nothing was opened.
+pub fn refuse_same<'p>(
+    inputs: impl Iterator<Item = &'p Path>,
+    outputs: &[Option<&Path>],
+) -> Result<(), String> {
+    let inputs: Vec<_> = inputs.map(|path| (path, identity(path))).collect();
+    let outputs: Vec<_> = outputs.iter().flatten().map(|path| (*path, identity(path))).collect();
+    for (at, (path, own)) in outputs.iter().enumerate() {
+        if let Some((other, _)) =
+            inputs.iter().chain(&outputs[..at]).find(|(_, other)| own.is_some() && own == other)
+        {
+            return Err(format!(
+                "{} and {} are one file: name another output",
+                path.display(),
+                other.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is the same for all names of a file. Devices and pipes have none: they overwrite nothing.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    #[cfg(unix)]
+    Node(u64, u64),
+    Path(PathBuf),
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    #[cfg(unix)]
+    if let Ok(known) = std::fs::metadata(path) {
+        use std::os::unix::fs::MetadataExt;
+        return known.is_file().then(|| Identity::Node(known.dev(), known.ino()));
+    }
+    // There is no such file yet.
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let parent =
+        path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
+    let folder = parent.and_then(|parent| parent.canonicalize().ok());
+    Some(match (folder, path.file_name()) {
+        (Some(folder), Some(name)) => Identity::Path(folder.join(name)),
+        _ => Identity::Path(absolute()),
+    })
+}
