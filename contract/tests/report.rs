@@ -71,6 +71,12 @@ fn records_of_one_place_are_one_line() {
     let groups: Vec<_> = json["sites"].as_array().unwrap().iter().collect();
     assert_eq!(groups.len(), 3);
     assert_eq!((&groups[0]["count"], &groups[0]["records"]), (&12.into(), &12.into()));
+    let callers = groups[0]["callers"].as_str().unwrap();
+    assert!(callers.contains("report.rs:") && callers.contains("records_of_one_place"), "{callers}");
+    assert!(
+        violation.ends_with(&format!("{} < {callers}", groups[0]["site"].as_str().unwrap())),
+        "{violation}"
+    );
     // No thread drained between the turns: three alarms are one record.
     assert_eq!((&groups[2]["kind"], &groups[2]["count"]), (&"alarm".into(), &15.into()));
     assert_eq!(json["violations"].as_array().unwrap().len(), records.len(), "and each by itself");

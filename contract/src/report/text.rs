@@ -7,7 +7,7 @@ use crate::linux::runtime::Verdict;
 use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
 use crate::report::group::{Group, call_of, reason_of};
-use crate::report::resolve::At;
+use crate::report::resolve::WithCallers;
 use crate::thread::heap_tally::HeapTally;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
@@ -111,7 +111,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
         if group.records > 1 {
             write!(f, " and {} more until {}", Count(group.records - 1, "time"), Seconds(group.last_time))?;
         }
-        writeln!(f, ", {}", At(self.symbols, &sum.site))
+        writeln!(f, ", {}", WithCallers(self.symbols, &sum.site))
     }
 }
 
