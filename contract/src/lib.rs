@@ -151,6 +151,8 @@ pub use report::sizing::Sizing;
 pub use thread::account::RECORDS_PER_TURN;
 pub use thread::heap_tally::HeapTally;
 pub use thread::ring::RING_RECORDS;
+#[cfg(feature = "std")]
+pub use thread::sites::SiteEvents;
 pub use thread::slot::Slot;
 pub use thread::tally::{TALLY_WORDS, Tally};
 pub use words::class::{ViolationClass, ViolationSet};

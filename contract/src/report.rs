@@ -9,6 +9,7 @@
 //! | `resolve` | places that become something to read |
 //! | `frame` | which frame of a site is the program's own |
 //! | `symbols` | names and lines for code addresses |
+//! | `places` | events by the places where they happened |
 //! | `text`, `json` | the two forms of a report |
 //! | `sentinel` | a look at the whole process from time to time |
 //! | `gate` | a test that a piece of code is steady |
@@ -21,6 +22,8 @@ pub(crate) mod gate;
 mod group;
 mod json;
 pub(crate) mod outcome;
+#[cfg(feature = "std")]
+mod places;
 pub(crate) mod resolve;
 #[cfg(tripoint_kernel)]
 pub(crate) mod sentinel;

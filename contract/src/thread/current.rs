@@ -7,21 +7,25 @@
 
 use core::cell::Cell;
 use core::hint::black_box;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use std::boxed::Box;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 
 use tripoint_core::Event;
-use tripoint_core::internal::AllocationCountdown;
+use tripoint_core::internal::{AllocationCountdown, Defer};
 #[cfg(any(feature = "interpose-malloc", tripoint_kernel))]
 use tripoint_core::internal::{Ordering, compiler_fence};
 use tripoint_stack::Site;
 
 use crate::thread::observation::{Evidence, Observation};
+use crate::thread::sites::Sites;
 use crate::thread::slot::Slot;
 use crate::words::class::ViolationClass;
 use crate::words::detector_set::DetectorSet;
+
+/// How many tables the events of one thread may be entered in at the same time.
+const PLACES: usize = 8;
 
 /// The thread's own state.
 struct Current {
@@ -35,9 +39,15 @@ struct Current {
     /// Whether events need more than to be counted.
     active: Cell<bool>,
     slot: Cell<Option<&'static Slot>>,
-    /// Whether the site of the next event is wanted.
+    /// Whether the next event is wanted, also if the slot only counts it.
     watching: Cell<bool>,
+    /// Whether it is wanted for `watched`.
+    wants_first: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
+    /// The tables that events are entered in.
+    places: [Cell<Option<NonNull<Sites>>>; PLACES],
+    /// Whether events are entered in no table: one is being entered.
+    entering: Cell<bool>,
     /// Whether the trap's handler is at work.
     #[cfg(tripoint_kernel)]
     handling: Cell<bool>,
@@ -56,7 +66,10 @@ std::thread_local! {
             active: Cell::new(false),
             slot: Cell::new(None),
             watching: Cell::new(false),
+            wants_first: Cell::new(false),
             watched: Cell::new(None),
+            places: [const { Cell::new(None) }; PLACES],
+            entering: Cell::new(false),
             #[cfg(tripoint_kernel)]
             handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
@@ -153,6 +166,39 @@ impl Current {
         !self.set_aside.pass(size)
     }
 
+    /// The tables that events are entered in.
+    fn tables(&self) -> impl Iterator<Item = &Sites> {
+        self.places.iter().filter_map(|place| {
+            let sites = place.get()?;
+            // SAFETY: `enter` was called with the pointer, whose caller vouched that it points to a table that exists
+            // until it has left its place; it leaves it on this thread, which is here. Tables are only read, and
+            // written by atomics.
+            Some(unsafe { sites.as_ref() })
+        })
+    }
+
+    /// Enters the thread's events in a table from here on. Returns its place; `None` if the table has one already, or
+    /// all are taken.
+    ///
+    /// # Safety
+    /// The table must exist until its place is left. It is left on this thread.
+    unsafe fn enter(&self, sites: NonNull<Sites>) -> Option<usize> {
+        if self.places.iter().any(|place| place.get() == Some(sites)) {
+            return None;
+        }
+        let index = self.places.iter().position(|place| place.get().is_none())?;
+        self.places[index].set(Some(sites));
+        self.follow_watches();
+        Some(index)
+    }
+
+    /// Notes who wants the next events.
+    fn follow_watches(&self) {
+        let watching = self.wants_first.get() || self.tables().next().is_some();
+        self.watching.set(watching);
+        self.set_active(watching || self.slot.get().is_some());
+    }
+
     fn set_active(&self, on: bool) {
         if self.active.replace(on) != on {
             // An active thread's countdown has ended, also if a handler has allocated in between.
@@ -225,9 +271,10 @@ fn charge_above(observation: Observation, above: usize) {
         if let Some(slot) = current.slot.get() {
             slot.observe(observation, || Evidence { site: Site::above(above), time: time() });
         }
-        if current.watching.get() {
+        if current.wants_first.get() {
             keep_watched(current, observation.class, above);
         }
+        enter_in_tables(current, &observation, above);
     });
 }
 
@@ -235,8 +282,47 @@ fn charge_above(observation: Observation, above: usize) {
 #[inline(never)]
 fn keep_watched(current: &Current, class: ViolationClass, above: usize) {
     // Stops first, so that the walk does not watch itself.
-    current.watching.set(false);
+    current.wants_first.set(false);
+    current.follow_watches();
     current.watched.set(Some((class, Site::above(above))));
+}
+
+#[cold]
+#[inline(never)]
+fn enter_in_tables(current: &Current, observation: &Observation, above: usize) {
+    // What the walk does is entered nowhere.
+    if current.tables().next().is_none() || current.entering.replace(true) {
+        return;
+    }
+    let site = Site::above(above);
+    current
+        .tables()
+        .filter(|sites| sites.takes(observation.class))
+        .for_each(|sites| sites.enter(observation, &site));
+    current.entering.set(false);
+}
+
+/// Calls `work`, and enters what the calling thread does meanwhile in a table.
+pub(crate) fn while_entered<R>(sites: &Sites, work: impl FnOnce() -> R) -> R {
+    // SAFETY: the table is borrowed until this function has ended. Before that its place is left, on this thread, also
+    // if `work` unwinds.
+    let place = with_current(|current| unsafe { current.enter(NonNull::from(sites)) });
+    let _leaves = Defer::new(|| {
+        if let Some(place) = place {
+            leave(place);
+        }
+    });
+    work()
+}
+
+/// Leaves a table's place.
+pub(crate) fn leave(place: usize) {
+    with_current(|current| {
+        if let Some(place) = current.places.get(place) {
+            place.set(None);
+            current.follow_watches();
+        }
+    });
 }
 
 /// The number of events of a class, and their bytes, that the calling thread has
@@ -255,9 +341,9 @@ pub fn slot() -> Option<&'static Slot> {
 /// Starts to watch for the site of the calling thread's next event, or stops.
 pub fn watch(on: bool) {
     with_current(|current| {
-        current.watching.set(on);
+        current.wants_first.set(on);
         current.watched.set(None);
-        current.set_active(on || current.slot.get().is_some());
+        current.follow_watches();
     });
 }
 
@@ -301,7 +387,7 @@ pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
     let _ = Site::here();
     with_current(|current| {
         current.slot.set(Some(slot));
-        current.set_active(true);
+        current.follow_watches();
     });
     if wanted.contains(DetectorSet::ALLOCATOR) && allocator_is_live() {
         DetectorSet::ALLOCATOR
@@ -314,7 +400,7 @@ pub(crate) fn detach(from: &'static Slot) {
     with_current(|current| {
         if current.slot.get().is_some_and(|slot| ptr::eq(slot, from)) {
             current.slot.set(None);
-            current.set_active(current.watching.get());
+            current.follow_watches();
         }
     });
 }
