@@ -41,7 +41,7 @@ pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
     pub routes: &'a [Route],
     /// How large arena and pools should be at the next Init.
     pub sizing: Option<Sizing<'a>>,
-    /// How code addresses become places; by default they are printed as they are.
+    /// How code addresses become places; by default [`Raw`] prints them for tools.
     pub symbols: &'a dyn Resolve,
 }
 

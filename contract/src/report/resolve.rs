@@ -4,6 +4,9 @@ use core::fmt;
 
 use tripoint_stack::Site;
 
+#[cfg(tripoint_kernel)]
+use crate::detectors::platform;
+
 /// Turns sites into something people can read.
 pub trait Resolve {
     /// Writes the one place that a site is best known by.
@@ -29,13 +32,20 @@ pub trait Resolve {
     fn frame(&self, address: usize, out: &mut dyn fmt::Write) -> fmt::Result;
 }
 
-/// Code addresses as they are, for tools to resolve.
+/// Code addresses for tools to resolve.
+///
+/// On Linux a site is the command that turns it into lines: `addr2line` with the program's file, and where in it the
+/// calls are, the innermost first. A single address is printed as it is, and so is a site if the program's file is not
+/// known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Raw;
 
 impl Resolve for Raw {
     fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
         match site.frames().first() {
+            #[cfg(tripoint_kernel)]
+            Some(_) => platform::describe(site, out),
+            #[cfg(not(tripoint_kernel))]
             Some(address) => self.frame(*address, out),
             None => out.write_str("unknown"),
         }
