@@ -129,6 +129,8 @@ pub use phases::policy::{Policies, Policy, PolicyError};
 pub use phases::route::{ROUTE_MINIMUM, Route};
 #[cfg(feature = "std")]
 pub use phases::run::{HotLoop, Run, RunFailure};
+#[cfg(feature = "std")]
+pub use phases::scope::{SteadyEntry, SteadyScope};
 pub use phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
 pub use report::findings::Report;
 pub use report::outcome::Outcome;

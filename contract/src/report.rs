@@ -13,6 +13,7 @@
 //! | `text`, `json` | the two forms of a report |
 //! | `sentinel` | a look at the whole process from time to time |
 //! | `gate` | a test that a piece of code is steady |
+//! | `scope` | what happened in a steady scope |
 
 pub(crate) mod findings;
 #[cfg(feature = "symbols")]
@@ -25,6 +26,8 @@ pub(crate) mod outcome;
 #[cfg(feature = "std")]
 mod places;
 pub(crate) mod resolve;
+#[cfg(feature = "std")]
+mod scope;
 #[cfg(tripoint_kernel)]
 pub(crate) mod sentinel;
 pub(crate) mod sizing;

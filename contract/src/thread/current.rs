@@ -21,11 +21,17 @@ use tripoint_stack::Site;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::sites::Sites;
 use crate::thread::slot::Slot;
-use crate::words::class::ViolationClass;
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 
 /// How many tables the events of one thread may be entered in at the same time.
 const PLACES: usize = 8;
+
+/// A place for a table that the thread's events are entered in, and the classes of those since then.
+struct Place {
+    sites: Cell<Option<NonNull<Sites>>>,
+    seen: Cell<ViolationSet>,
+}
 
 /// The thread's own state.
 struct Current {
@@ -44,8 +50,7 @@ struct Current {
     /// Whether it is wanted for `watched`.
     wants_first: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
-    /// The tables that events are entered in.
-    places: [Cell<Option<NonNull<Sites>>>; PLACES],
+    places: [Place; PLACES],
     /// Whether events are entered in no table: one is being entered.
     entering: Cell<bool>,
     /// Whether the trap's handler is at work.
@@ -68,7 +73,7 @@ std::thread_local! {
             watching: Cell::new(false),
             wants_first: Cell::new(false),
             watched: Cell::new(None),
-            places: [const { Cell::new(None) }; PLACES],
+            places: [const { Place { sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) } }; PLACES],
             entering: Cell::new(false),
             #[cfg(tripoint_kernel)]
             handling: Cell::new(false),
@@ -166,14 +171,14 @@ impl Current {
         !self.set_aside.pass(size)
     }
 
-    /// The tables that events are entered in.
-    fn tables(&self) -> impl Iterator<Item = &Sites> {
+    /// The places that have a table.
+    fn tables(&self) -> impl Iterator<Item = (&Place, &Sites)> {
         self.places.iter().filter_map(|place| {
-            let sites = place.get()?;
+            let sites = place.sites.get()?;
             // SAFETY: `enter` was called with the pointer, whose caller vouched that it points to a table that exists
             // until it has left its place; it leaves it on this thread, which is here. Tables are only read, and
             // written by atomics.
-            Some(unsafe { sites.as_ref() })
+            Some((place, unsafe { sites.as_ref() }))
         })
     }
 
@@ -183,20 +188,25 @@ impl Current {
     /// # Safety
     /// The table must exist until its place is left. It is left on this thread.
     unsafe fn enter(&self, sites: NonNull<Sites>) -> Option<usize> {
-        if self.places.iter().any(|place| place.get() == Some(sites)) {
+        if self.places.iter().any(|place| place.sites.get() == Some(sites)) {
             return None;
         }
-        let index = self.places.iter().position(|place| place.get().is_none())?;
-        self.places[index].set(Some(sites));
+        let index = self.places.iter().position(|place| place.sites.get().is_none())?;
+        self.places[index].seen.set(ViolationSet::empty());
+        self.places[index].sites.set(Some(sites));
         self.follow_watches();
         Some(index)
     }
 
     /// Notes who wants the next events.
     fn follow_watches(&self) {
-        let watching = self.wants_first.get() || self.tables().next().is_some();
+        let (mut watching, mut has_tables) = (self.wants_first.get(), false);
+        for (_, sites) in self.tables() {
+            has_tables = true;
+            watching |= !sites.is_forgiving();
+        }
         self.watching.set(watching);
-        self.set_active(watching || self.slot.get().is_some());
+        self.set_active(watching || has_tables || self.slot.get().is_some());
     }
 
     fn set_active(&self, on: bool) {
@@ -294,11 +304,14 @@ fn enter_in_tables(current: &Current, observation: &Observation, above: usize) {
     if current.tables().next().is_none() || current.entering.replace(true) {
         return;
     }
-    let site = Site::above(above);
-    current
-        .tables()
-        .filter(|sites| sites.takes(observation.class))
-        .for_each(|sites| sites.enter(observation, &site));
+    let is_forgiven = current.slot.get().is_some_and(|slot| !slot.is_judged());
+    let mut walked = None;
+    for (place, sites) in current.tables() {
+        if sites.takes(observation.class, is_forgiven) {
+            place.seen.set(place.seen.get() | ViolationSet::of(observation.class));
+            sites.enter(observation, || *walked.get_or_insert_with(|| Site::above(above)));
+        }
+    }
     current.entering.set(false);
 }
 
@@ -315,11 +328,37 @@ pub(crate) fn while_entered<R>(sites: &Sites, work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Enters what the calling thread does in a table from here on, until its place is left. Returns the place; `None` if
+/// the table has one already, or all are taken.
+pub(crate) fn enter(sites: &'static Sites) -> Option<usize> {
+    // SAFETY: the table exists as long as the program.
+    with_current(|current| unsafe { current.enter(NonNull::from(sites)) })
+}
+
+/// The classes of what was entered in a table since it has its place.
+pub(crate) fn seen(place: usize) -> ViolationSet {
+    with_current(|current| current.places.get(place).map_or(ViolationSet::empty(), |place| place.seen.get()))
+}
+
+/// The name of the innermost scope that the calling thread is in.
+pub(crate) fn scope() -> Option<&'static str> {
+    with_current(|current| {
+        current.tables().map(|(_, sites)| sites.name()).filter(|name| !name.is_empty()).last()
+    })
+}
+
+/// Calls `work`, what the calling thread does meanwhile being entered in no table.
+pub(crate) fn while_not_entered<R>(work: impl FnOnce() -> R) -> R {
+    let outer = with_current(|current| current.entering.replace(true));
+    let _ends = Defer::new(|| with_current(|current| current.entering.set(outer)));
+    work()
+}
+
 /// Leaves a table's place.
 pub(crate) fn leave(place: usize) {
     with_current(|current| {
         if let Some(place) = current.places.get(place) {
-            place.set(None);
+            place.sites.set(None);
             current.follow_watches();
         }
     });
@@ -382,9 +421,13 @@ pub(crate) fn is_inside_allocator() -> bool {
     with_current(|current| current.inside_allocator.get())
 }
 
-pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
-    // Walks once, so that the walker has what it loads lazily.
+/// Walks once, so that the walker has what it loads lazily.
+pub(crate) fn prepare_walks() {
     let _ = Site::here();
+}
+
+pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
+    prepare_walks();
     with_current(|current| {
         current.slot.set(Some(slot));
         current.follow_watches();

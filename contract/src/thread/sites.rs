@@ -95,28 +95,71 @@ impl SiteCell {
 }
 
 /// The events of some classes, and the places where they happened. Events for which there is no cell left, or whose
-/// place is not known, are not in it.
+/// place is not known, are counted and no more.
 pub(crate) struct Sites {
+    /// The name of the scope that the table is of.
+    name: &'static str,
     classes: ViolationSet,
+    /// Whether what the contract forgives a registered thread is left out.
+    is_forgiving: bool,
+    /// The [`ViolationSet`] of which the places are of no interest any more.
+    muted: AtomicUsize,
+    counts: [AtomicUsize; ViolationClass::COUNT],
+    bytes: [AtomicUsize; ViolationClass::COUNT],
     cells: [SiteCell; RING_RECORDS],
 }
 
 impl Sites {
     /// An empty table for all events of these classes.
     pub(crate) const fn new(classes: ViolationSet) -> Self {
-        Self { classes, cells: [const { SiteCell::new() }; RING_RECORDS] }
+        Self::with("", classes, false)
     }
 
-    /// Whether events of a class are entered.
-    pub(crate) fn takes(&self, class: ViolationClass) -> bool {
-        self.classes.contains(ViolationSet::of(class))
+    /// An empty table for a scope of this name, and those events of these classes that the contract does not forgive.
+    pub(crate) const fn of_scope(name: &'static str, classes: ViolationSet) -> Self {
+        Self::with(name, classes, true)
     }
 
-    /// Enters events. Allocates nothing and waits for no thread.
-    pub(crate) fn enter(&self, seen: &Observation, site: &Site) {
-        if *site != Site::UNKNOWN {
-            // If there is no cell, it is counted elsewhere.
-            let _ = self.cells.iter().any(|cell| cell.add(seen, site));
+    const fn with(name: &'static str, classes: ViolationSet, is_forgiving: bool) -> Self {
+        Self {
+            name,
+            classes,
+            is_forgiving,
+            muted: AtomicUsize::new(0),
+            counts: zeros(),
+            bytes: zeros(),
+            cells: [const { SiteCell::new() }; RING_RECORDS],
+        }
+    }
+
+    /// The name of the scope, if there is one.
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether what the contract forgives a registered thread is left out.
+    pub(crate) const fn is_forgiving(&self) -> bool {
+        self.is_forgiving
+    }
+
+    /// Whether events of a class are entered, if the contract forgives them or not.
+    pub(crate) fn takes(&self, class: ViolationClass, is_forgiven: bool) -> bool {
+        self.classes.contains(ViolationSet::of(class)) && !(self.is_forgiving && is_forgiven)
+    }
+
+    /// Enters events. Allocates nothing and waits for no thread. `site` is called only if there is a use for it.
+    pub(crate) fn enter(&self, seen: &Observation, site: impl FnOnce() -> Site) {
+        let index = seen.class.index();
+        self.counts[index].fetch_add(seen.count, Ordering::Relaxed);
+        self.bytes[index].fetch_add(seen.bytes, Ordering::Relaxed);
+        let muted = ViolationSet::from_bits_truncate(self.muted.load(Ordering::Relaxed));
+        if muted.contains(ViolationSet::of(seen.class)) {
+            return;
+        }
+        let site = site();
+        if site != Site::UNKNOWN {
+            // Whether there was a cell shows in the counts.
+            let _ = self.cells.iter().any(|cell| cell.add(seen, &site));
         }
     }
 
@@ -127,6 +170,36 @@ impl Sites {
             cell.bytes.store(0, Ordering::Relaxed);
             cell.state.store(FREE, Ordering::Relaxed);
         }
+        self.counts.iter().chain(&self.bytes).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    /// Writes every page of a table that may be in use, so that none faults later.
+    pub(crate) fn prefault(&self) {
+        for cell in &self.cells {
+            // Writes what is there, whether it is this or not.
+            let _ = cell.state.compare_exchange(FREE, FREE, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// From now on counts events of these classes without looking for their places.
+    pub(crate) fn mute(&self, classes: ViolationSet) {
+        self.muted.fetch_or(classes.bits(), Ordering::Relaxed);
+    }
+
+    /// The number of all events, by the index of their class.
+    pub(crate) fn counts(&self) -> [usize; ViolationClass::COUNT] {
+        self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// The bytes of the events of a class.
+    pub(crate) fn bytes(&self, class: ViolationClass) -> usize {
+        self.bytes[class.index()].load(Ordering::Relaxed)
+    }
+
+    /// The first place of a class in the table.
+    pub(crate) fn first(&self, class: ViolationClass) -> Site {
+        let mut sites = self.cells.iter().filter_map(SiteCell::get);
+        sites.find(|site| site.class == class).map_or(Site::UNKNOWN, |site| site.site)
     }
 
     /// What is in the table, in the order in which it was entered.
@@ -159,7 +232,7 @@ mod tests {
             (ViolationClass::Growth, [7, 8], 4),
             (ViolationClass::Alloc, [7, 8], 8),
         ] {
-            sites.enter(&seen(class, bytes), &Site::new(site));
+            sites.enter(&seen(class, bytes), || Site::new(site));
         }
         let entry = |class, count, bytes, site| SiteEvents { class, count, bytes, site: Site::new(site) };
         let expected = [
@@ -168,7 +241,7 @@ mod tests {
             entry(ViolationClass::Growth, 1, 4, [7, 8]),
         ];
         assert_eq!(sites.list(), expected);
-        sites.enter(&seen(ViolationClass::Alloc, 1), &Site::UNKNOWN);
+        sites.enter(&seen(ViolationClass::Alloc, 1), || Site::UNKNOWN);
         assert_eq!(sites.list(), expected, "it has no place");
         sites.reset();
         assert_eq!(sites.list(), []);
@@ -185,7 +258,7 @@ mod tests {
             for _ in 0..THREADS {
                 scope.spawn(|| {
                     for event in 0..EVENTS {
-                        sites.enter(&seen(class, 3), &Site::new([1 + event % few]));
+                        sites.enter(&seen(class, 3), || Site::new([1 + event % few]));
                     }
                 });
             }

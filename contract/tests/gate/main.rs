@@ -2,6 +2,10 @@
 //! seeing nothing.
 #![cfg(feature = "std")]
 
+#[path = "../common/mod.rs"]
+mod common;
+mod scopes;
+
 use core::hint::black_box;
 use std::thread;
 
