@@ -17,8 +17,8 @@
 //!
 //! Each detector counts the events of its own class, separately for each thread: see
 //! [`ViolationClass`]. Each is usable without the others, without the pools of
-//! tripoint, and, in tests, without a [`Contract`] at all
-//! (`assert_steady!`).
+//! tripoint, and without a [`Contract`] at all: in tests (`assert_steady!`), and for
+//! one function, whatever it calls (`SteadyScope`).
 //!
 //! To use all of it, in this order:
 //!
@@ -74,7 +74,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | (none) | the contract itself, `no_std` |
-//! | `std` | `ContractAllocator`, `PoolEvents`, `assert_steady!` |
+//! | `std` | `ContractAllocator`, `PoolEvents`, `SteadyScope`, `assert_steady!` |
 //! | `linux` | page faults, memory calls, the sentinel, `validate_runtime` |
 //! | `symbols` | names and lines of sites in reports |
 //! | `interpose-malloc` | C's `malloc`, for the final binary |
