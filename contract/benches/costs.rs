@@ -9,7 +9,9 @@ use core::hint::black_box;
 use std::alloc::System;
 use std::time::Instant;
 
-use tripoint_contract::{Contract, ContractAllocator, DetectorSet, Guard, HotThread, Policies, Policy};
+use tripoint_contract::{
+    Contract, ContractAllocator, DetectorSet, Guard, HotThread, Policies, Policy, SteadyScope,
+};
 
 /// Rounds, of which the median counts; interleaved, so that both sides meet the
 /// same weather.
@@ -19,6 +21,7 @@ const OPERATIONS: u32 = 200_000;
 
 static CONTRACT: Contract = Contract::new();
 static WRAPPED: ContractAllocator = ContractAllocator::system();
+static SCOPE: SteadyScope = SteadyScope::new("bench");
 
 /// The time of one operation, in ns.
 fn time(mut operation: impl FnMut()) -> f64 {
@@ -82,6 +85,7 @@ fn main() {
         return count_pairs(allocator, pairs);
     }
     compare("malloc and free pair, thread not registered", || pair(&System), || pair(&WRAPPED));
+    compare("steady scope, entered and ended", || black_box(()), || drop(black_box(SCOPE.enter())));
     if let Err(error) = CONTRACT.begin_init() {
         println!("{error}");
         return;

@@ -17,8 +17,8 @@
 //!
 //! Each detector counts the events of its own class, separately for each thread: see
 //! [`ViolationClass`]. Each is usable without the others, without the pools of
-//! tripoint, and, in tests, without a [`Contract`] at all
-//! (`assert_steady!`).
+//! tripoint, and without a [`Contract`] at all: in tests (`assert_steady!`), and for
+//! one function, whatever it calls (`SteadyScope`).
 //!
 //! To use all of it, in this order:
 //!
@@ -74,7 +74,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | (none) | the contract itself, `no_std` |
-//! | `std` | `ContractAllocator`, `PoolEvents`, `assert_steady!` |
+//! | `std` | `ContractAllocator`, `PoolEvents`, `SteadyScope`, `assert_steady!` |
 //! | `linux` | page faults, memory calls, the sentinel, `validate_runtime` |
 //! | `symbols` | names and lines of sites in reports |
 //! | `interpose-malloc` | C's `malloc`, for the final binary |
@@ -129,6 +129,8 @@ pub use phases::policy::{Policies, Policy, PolicyError};
 pub use phases::route::{ROUTE_MINIMUM, Route};
 #[cfg(feature = "std")]
 pub use phases::run::{HotLoop, Run, RunFailure};
+#[cfg(feature = "std")]
+pub use phases::scope::{SteadyEntry, SteadyScope};
 pub use phases::warmup::{Criterion, Progress, Warmup, WarmupFailure, WarmupOptions};
 pub use report::findings::Report;
 pub use report::outcome::Outcome;
@@ -151,6 +153,8 @@ pub use report::sizing::Sizing;
 pub use thread::account::RECORDS_PER_TURN;
 pub use thread::heap_tally::HeapTally;
 pub use thread::ring::RING_RECORDS;
+#[cfg(feature = "std")]
+pub use thread::sites::SiteEvents;
 pub use thread::slot::Slot;
 pub use thread::tally::{TALLY_WORDS, Tally};
 pub use words::class::{ViolationClass, ViolationSet};

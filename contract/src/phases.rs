@@ -17,6 +17,7 @@
 //! | `warmup` | when a process is warm |
 //! | `driver` | a warm-up that owns its loop |
 //! | `run` | hot threads in a scope that ends |
+//! | `scope` | a function that is steady, on whichever thread |
 
 pub(crate) mod baseline;
 pub(crate) mod cold;
@@ -34,5 +35,7 @@ mod requests;
 pub(crate) mod route;
 #[cfg(feature = "std")]
 pub(crate) mod run;
+#[cfg(feature = "std")]
+pub(crate) mod scope;
 pub(crate) mod session;
 pub(crate) mod warmup;

@@ -17,6 +17,7 @@
 //! | `slot` | one registered thread: written on it, read from anywhere |
 //! | `everywhere` | what is known of every thread of the process |
 //! | `call_site` | where a thread is, as it answers its supervisor |
+//! | `sites` | where events happened, and how many at each place |
 //! | `current` | the calling thread |
 //! | `layout` | slots for a debugger without debug information |
 
@@ -36,6 +37,8 @@ pub(crate) mod observation;
 pub(crate) mod observer;
 pub(crate) mod records;
 pub(crate) mod ring;
+#[cfg(feature = "std")]
+pub(crate) mod sites;
 pub(crate) mod slot;
 pub(crate) mod standing;
 pub(crate) mod tally;

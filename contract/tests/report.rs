@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::process::Command;
+
 use common::{Reason, contract};
 use tripoint_contract::{
     AmnestyReason, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation,
@@ -71,9 +73,44 @@ fn records_of_one_place_are_one_line() {
     let groups: Vec<_> = json["sites"].as_array().unwrap().iter().collect();
     assert_eq!(groups.len(), 3);
     assert_eq!((&groups[0]["count"], &groups[0]["records"]), (&12.into(), &12.into()));
+    let callers = groups[0]["callers"].as_str().unwrap();
+    assert!(callers.contains("report.rs:") && callers.contains("records_of_one_place"), "{callers}");
+    assert!(
+        violation.ends_with(&format!("{} < {callers}", groups[0]["site"].as_str().unwrap())),
+        "{violation}"
+    );
     // No thread drained between the turns: three alarms are one record.
     assert_eq!((&groups[2]["kind"], &groups[2]["count"]), (&"alarm".into(), &15.into()));
     assert_eq!(json["violations"].as_array().unwrap().len(), records.len(), "and each by itself");
+}
+
+/// Without symbols the line ends in a command, which says where it was.
+#[test]
+fn a_site_without_symbols_is_a_command_that_resolves_it() {
+    let contract = contract();
+    let guard: Bare = contract.register_with(hot(), NoDetectors).unwrap();
+    guard.arm();
+    culprit_one(&guard);
+    culprit_two(&guard);
+    guard.check();
+    let text = Report { records: &drained(contract), ..Report::new(contract) }.to_string();
+    let lines: Vec<_> = text.lines().filter(|line| line.starts_with("violation: growth x1 ")).collect();
+    let program = std::env::current_exe().unwrap();
+    let command = format!("addr2line -Cfipe '{}' 0x", program.display());
+    let commands: Vec<_> =
+        lines.iter().map(|line| line.find(&command).map(|begin| &line[begin..]).expect(line)).collect();
+    let [one, two] = commands[..] else { panic!("{text}") };
+    if Command::new("addr2line").arg("-v").output().is_err() {
+        tripoint_oracle::skipped!("there is no addr2line here");
+        return;
+    }
+    for (command, culprit, other) in
+        [(one, "culprit_one", "culprit_two"), (two, "culprit_two", "culprit_one")]
+    {
+        let found = Command::new("sh").args(["-c", command]).output().unwrap();
+        let found = String::from_utf8_lossy(&found.stdout).into_owned();
+        assert!(found.contains(culprit) && found.contains("report.rs:") && !found.contains(other), "{found}");
+    }
 }
 
 /// The text escapes what would break its lines; the JSON has the name as it is.

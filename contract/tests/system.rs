@@ -131,7 +131,12 @@ fn init_looks_at_the_system_and_the_report_says_so() {
     let shown = Report::new(contract).to_string();
     for finding in &runtime.findings {
         assert_eq!(
-            shown.contains(&format!("setting {finding}")),
+            shown.contains(&format!(
+                "\nadvice: {} ({} is {})\n",
+                finding.advice,
+                finding.item.name(),
+                finding.value
+            )),
             finding.verdict != Verdict::Good,
             "{shown}"
         );
@@ -143,6 +148,9 @@ fn init_looks_at_the_system_and_the_report_says_so() {
     let fatal = demanding.runtime().unwrap().verdict() == Verdict::Fatal;
     assert_eq!(answer.is_err(), fatal);
     assert_eq!(demanding.phase(), if fatal { Phase::Boot } else { Phase::Init });
+    let required =
+        Report::new(demanding).to_string().contains("\nrequired: raise the limit of locked memory (");
+    assert_eq!(required, fatal);
     if fatal {
         assert_eq!(demanding.begin_init(), Ok(()), "no setting is fatal unless it is named");
     }

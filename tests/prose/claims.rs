@@ -296,6 +296,8 @@ fn claims_of_design() -> Vec<Claim> {
                 number(ViolationClass::ALL.len()),
             ],
         ),
+        claim("design/contract.md", "A thread has {} places for scopes", [number(contract("PLACES"))]),
+        claim("design/contract.md", "in a table of {} sites", [number(contract("RING_RECORDS"))]),
         claim("design/contract.md", "{} of stack is touched", [bytes(contract("STACK_TOUCHED"))]),
         claim("design/contract.md", "has room for, less {}", [bytes(contract("STACK_LEFT"))]),
         claim("design/contract.md", "more than {} minor ones", [number(contract("FAULT_SLACK"))]),

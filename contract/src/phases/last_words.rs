@@ -33,6 +33,7 @@ pub(crate) fn write(alarm: &Record, out: &mut dyn Write) -> fmt::Result {
         write!(out, " at {:#x}", alarm.address)?;
     }
     write!(out, "{}", StepOf(alarm))?;
+    current::scope().map_or(Ok(()), |scope| write!(out, ", in scope {scope}"))?;
     let Some(slot) = current::slot() else { return Ok(()) };
     write!(out, ", on {}", slot.name())?;
     slot.attendance.acknowledged().map_or(Ok(()), |phase| write!(out, " in {phase}"))

@@ -6,6 +6,8 @@ use crate::phases::contract::Contract;
 use crate::phases::ledger::AmnestyReason;
 use crate::phases::route::Route;
 use crate::report::outcome::Outcome;
+#[cfg(feature = "std")]
+use crate::report::places::DEFAULT_SYMBOLS;
 use crate::report::resolve::{Raw, Resolve};
 use crate::report::sizing::Sizing;
 use crate::thread::slot::Slot;
@@ -39,7 +41,7 @@ pub struct Report<'a, R: AmnestyReason, const THREADS: usize> {
     pub routes: &'a [Route],
     /// How large arena and pools should be at the next Init.
     pub sizing: Option<Sizing<'a>>,
-    /// How code addresses become places; by default they are printed as they are.
+    /// How code addresses become places; by default [`Raw`] prints them for tools.
     pub symbols: &'a dyn Resolve,
 }
 
@@ -59,12 +61,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     #[cfg(feature = "std")]
     pub fn drained(contract: &'a Contract<R, THREADS>, records: &'a mut std::vec::Vec<Record>) -> Self {
         contract.drain(|record| records.push(record));
-        Self {
-            records,
-            #[cfg(feature = "symbols")]
-            symbols: &crate::report::symbols::Symbols,
-            ..Self::new(contract)
-        }
+        Self { records, symbols: DEFAULT_SYMBOLS, ..Self::new(contract) }
     }
 
     /// A report with nothing but what the contract knows. Set the other fields as needed.

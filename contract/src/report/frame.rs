@@ -3,6 +3,7 @@
 
 use core::fmt;
 use std::string::String;
+use std::vec::Vec;
 
 /// The crates of this workspace that lie between a site and the detector. Also the calls
 /// that the compiler puts between a program and its global allocator: their line is that
@@ -23,6 +24,9 @@ const ON_THE_WAY: [&str; 9] = [
 /// distributed, as installed with a compiler, and as packaged by systems.
 const STANDARD_LIBRARY: [&str; 4] = ["/rustc/", "/rust/deps/", "/rustlib/src/rust/", "/library/std/src/"];
 const STANDARD_CRATES: [&str; 2] = ["/library/core/src/", "/library/alloc/src/"];
+
+/// Parts of the paths of packages that cargo has fetched: not of the program's own.
+const DEPENDENCIES: [&str; 2] = ["/registry/src/", "/git/checkouts/"];
 
 /// What names of the standard library begin with.
 const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
@@ -64,6 +68,11 @@ impl Frame {
         self.place.is_none() && !self.name_begins_with(&ON_THE_WAY) && !self.name_begins_with(&STANDARD_NAMES)
     }
 
+    /// Whether the place is in a package that the program's author has, as far as its path tells.
+    fn is_authors(&self) -> bool {
+        self.place.as_ref().is_none_or(|place| !DEPENDENCIES.iter().any(|part| place.contains(part)))
+    }
+
     fn name_begins_with(&self, beginnings: &[&str]) -> bool {
         // `<&mut tripoint_core::…>::alloc`, `<&A as tripoint_core::…>::alloc`: the trait
         // decides if the type has no path.
@@ -85,24 +94,43 @@ impl fmt::Display for Frame {
     }
 }
 
+/// The most frames by which a site is known.
+pub(crate) const KNOWN_BY: usize = 3;
+
 /// Finds the frame that names a site: the innermost line of the program's own, in its own object, and neither the
 /// standard library's nor this workspace's. If there is none, the innermost function of its own by name, the
 /// innermost such line of another object, or else the innermost function known.
+///
+/// Those of its callers that are such lines, or such functions, make the site known better.
 #[derive(Clone, Debug, Default)]
 pub struct Innermost {
-    own: Option<Frame>,
-    named: Option<Frame>,
+    own: Vec<Frame>,
+    named: Vec<Frame>,
     other: Option<Frame>,
     first: Option<Frame>,
+}
+
+/// Keeps a frame if there is room. If all that are kept are of dependencies, the first of the author's takes the place
+/// of the outermost.
+fn keep(kept: &mut Vec<Frame>, frame: Frame) {
+    if kept.last() == Some(&frame) {
+        return; // a recursion
+    }
+    if kept.len() == KNOWN_BY && frame.is_authors() && !kept.iter().any(Frame::is_authors) {
+        kept.pop();
+    }
+    if kept.len() < KNOWN_BY {
+        kept.push(frame);
+    }
 }
 
 impl Innermost {
     /// Looks at the next frame outwards. `of_program` says whether it is in the program's own object.
     pub fn look(&mut self, frame: Frame, of_program: bool) {
         let place = match frame.is_own() {
-            true if of_program => &mut self.own,
+            true if of_program => return keep(&mut self.own, frame),
             true => &mut self.other,
-            false if of_program && frame.is_own_by_name() => &mut self.named,
+            false if of_program && frame.is_own_by_name() => return keep(&mut self.named, frame),
             false => &mut self.first,
         };
         place.get_or_insert(frame);
@@ -111,13 +139,26 @@ impl Innermost {
     /// Whether no frame further outwards can be chosen.
     #[must_use]
     pub const fn is_found(&self) -> bool {
-        self.own.is_some()
+        !self.own.is_empty()
+    }
+
+    /// Whether no frame further outwards can be kept.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.own.len() == KNOWN_BY && self.own.iter().any(Frame::is_authors)
     }
 
     /// The frame chosen; `None` if there was none.
     #[must_use]
     pub fn frame(self) -> Option<Frame> {
-        self.own.or(self.named).or(self.other).or(self.first)
+        self.with_callers().into_iter().next()
+    }
+
+    /// The frame chosen, and its callers: at most three in all.
+    #[must_use]
+    pub fn with_callers(self) -> Vec<Frame> {
+        let known = [self.own, self.named].into_iter().find(|frames| !frames.is_empty());
+        known.unwrap_or_else(|| self.other.or(self.first).into_iter().collect())
     }
 }
 
@@ -219,5 +260,34 @@ mod tests {
             ("program::turn", true),
         ];
         assert_eq!(chosen.each_ref().map(|(name, found)| (name.as_str(), *found)), expected);
+        let lines = innermost.with_callers().into_iter().map(|frame| frame.function).collect::<Vec<_>>();
+        assert_eq!(lines, ["program::turn", "main"]);
+    }
+
+    /// The frames that are kept, of those that are looked at.
+    fn known(places: &[&str]) -> (Vec<String>, bool) {
+        let mut innermost = Innermost::default();
+        for place in places {
+            innermost.look(Frame { function: "f".to_string(), place: Some(place.to_string()) }, true);
+        }
+        let is_known = innermost.is_known();
+        (innermost.with_callers().into_iter().filter_map(|frame| frame.place).collect(), is_known)
+    }
+
+    #[test]
+    fn a_site_is_known_by_three_frames_and_one_of_them_is_the_authors() {
+        const A: &str = "/home/me/.cargo/registry/src/index-1/a-1.0.0/src/lib.rs:1";
+        const B: &str = "/home/me/.cargo/registry/src/index-1/a-1.0.0/src/lib.rs:2";
+        const C: &str = "/home/me/.cargo/git/checkouts/c-1/2/src/lib.rs:3";
+        const STD: &str = "/rustc/5980/library/alloc/src/vec.rs:1";
+        for (places, kept, is_known) in [
+            (&["src/a.rs:1", STD, "src/b.rs:2"][..], &["src/a.rs:1", "src/b.rs:2"][..], false),
+            (&["src/a.rs:1", "b.rs:2", "c.rs:3", "d.rs:4"], &["src/a.rs:1", "b.rs:2", "c.rs:3"], true),
+            (&["a.rs:1", "a.rs:1", "a.rs:1", "b.rs:2"], &["a.rs:1", "b.rs:2"], false),
+            (&[A, B, C, A], &[A, B, C], false),
+            (&[A, B, C, "src/a.rs:1", "src/b.rs:2"], &[A, B, "src/a.rs:1"], true),
+        ] {
+            assert_eq!(known(places), (kept.iter().map(|place| place.to_string()).collect(), is_known));
+        }
     }
 }

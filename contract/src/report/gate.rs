@@ -4,10 +4,13 @@
 use core::fmt;
 use core::hint::black_box;
 use std::boxed::Box;
+use std::format;
+use std::string::String;
+use std::vec::Vec;
 
-use tripoint_stack::Site;
-
+use crate::report::places::Places;
 use crate::thread::current;
+use crate::thread::sites::{SiteEvents, Sites};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use tripoint_core::internal::Json;
@@ -34,7 +37,7 @@ impl Default for Steady {
 }
 
 /// What a measurement found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Measured {
     /// Whether deliberate events were seen, before the windows and after.
     pub controls_seen: bool,
@@ -46,8 +49,9 @@ pub struct Measured {
     pub turns: usize,
     /// Events of the last window, by the index of their class.
     pub events: [usize; ViolationClass::COUNT],
-    /// The first event of the last window, and where it was.
-    pub first: Option<(ViolationClass, Site)>,
+    /// Where they were, and how many at each site, in the order in which they first occur there. Faults have no site;
+    /// nor have events of further sites, if there are more than [`RING_RECORDS`](crate::RING_RECORDS).
+    pub sites: Vec<SiteEvents>,
 }
 
 /// Counts of the calling thread.
@@ -112,6 +116,7 @@ fn controls() -> DetectorSet {
 /// Fills and growth are counted for arenas whose event hook is [`PoolEvents`](crate::PoolEvents).
 pub fn measure(steady: Steady, mut turn: impl FnMut()) -> Measured {
     let before = controls();
+    let sites = Box::new(Sites::new(steady.classes));
     (0..steady.warm_turns).for_each(|_| turn());
     let mut measured = Measured {
         controls_seen: false,
@@ -119,17 +124,18 @@ pub fn measure(steady: Steady, mut turn: impl FnMut()) -> Measured {
         windows: 0,
         turns: steady.turns,
         events: [0; ViolationClass::COUNT],
-        first: None,
+        sites: Vec::new(),
     };
     for window in 1..=steady.windows.max(1) {
         measured.windows = window;
-        current::watch(true);
-        let start = Counts::take();
-        (0..steady.turns).for_each(|_| turn());
-        let end = Counts::take();
-        measured.first = current::watched();
-        current::watch(false);
+        sites.reset();
+        let (start, end) = current::while_entered(&sites, || {
+            let start = Counts::take();
+            (0..steady.turns).for_each(|_| turn());
+            (start, Counts::take())
+        });
         measured.events = end.since(start, steady.classes);
+        measured.sites = sites.list();
         if measured.events == [0; ViolationClass::COUNT] {
             break;
         }
@@ -172,14 +178,19 @@ impl Measured {
                     .filter(|class| self.events[class.index()] > 0)
                     .try_for_each(|class| json.number(class.name(), self.events[class.index()]))
             })?;
-            match &self.first {
-                Some((class, site)) => {
-                    json.text("first", class)?;
-                    json.text("site", Place(site))
-                }
-                None => Ok(()),
-            }
+            self.places().write_json(json)
         })
+    }
+
+    fn places(&self) -> Places {
+        Places::new(&self.events, &self.sites)
+    }
+
+    /// The events of the last window in words: a line for each place.
+    #[must_use]
+    pub fn by_place(&self) -> String {
+        let events = self.events.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
+        format!("{events} events in {} turns{}", self.turns, self.places())
     }
 }
 
@@ -189,23 +200,11 @@ impl fmt::Display for Measured {
     }
 }
 
-/// A site, resolved if the feature `symbols` is on.
-struct Place<'a>(&'a Site);
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::report::resolve::Resolve;
-        #[cfg(feature = "symbols")]
-        return crate::report::symbols::Symbols.resolve(self.0, f);
-        #[cfg(not(feature = "symbols"))]
-        return crate::report::resolve::Raw.resolve(self.0, f);
-    }
-}
-
 /// Asserts that a piece of code, once warm, does nothing that the contract
 /// forbids: no call of the global allocator, no growth, no page fault; no fill either, if
 /// [`Steady::classes`](crate::gate::Steady::classes) has [`ViolationSet::FILL`](crate::ViolationSet::FILL).
-/// Prints what it measured as one line of JSON.
+/// Prints what it measured as one line of JSON; if it fails, its message has a line for each place that an event came
+/// from.
 ///
 /// The test binary needs [`ContractAllocator`](crate::ContractAllocator) as its
 /// global allocator. The assertion also fails if a deliberate allocation is not seen, before or
@@ -238,7 +237,7 @@ macro_rules! assert_steady {
         let measured = $crate::gate::measure($steady, $turn);
         ::std::println!("{measured}");
         if let Err(why) = measured.verdict() {
-            ::std::panic!("{why}: {measured}");
+            ::std::panic!("{why}: {}", measured.by_place());
         }
     }};
 }

@@ -7,6 +7,8 @@ use tripoint_core::StepTime;
 
 use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
+#[cfg(feature = "std")]
+use crate::report::resolve::WithCallers;
 use crate::words::class::ViolationClass;
 use crate::words::record::{Record, RecordKind};
 
@@ -16,7 +18,7 @@ fn longer(one: Option<StepTime>, other: Option<StepTime>) -> Option<StepTime> {
     [one, other].into_iter().flatten().max_by_key(|step| step.taken)
 }
 
-/// Records that share kind, class, thread, call, reason and place.
+/// Records that share kind, class, thread, call, reason, place and callers.
 pub(crate) struct Group {
     /// The first record, with the events and bytes of all, and the longest step.
     pub(crate) sum: Record,
@@ -43,14 +45,12 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     /// The records grouped by place, in the order in which the places first occur.
     #[cfg(feature = "std")]
     pub(crate) fn groups(&self) -> impl Iterator<Item = Group> + use<R, THREADS> {
-        use std::string::String;
+        use std::string::ToString;
         use std::vec::Vec;
 
         let (mut groups, mut keys) = (Vec::<Group>::new(), Vec::new());
         for record in self.records {
-            let mut place = String::new();
-            // Writing to a string does not fail.
-            let _ = self.symbols.resolve(&record.site, &mut place);
+            let place = WithCallers(self.symbols, &record.site).to_string();
             let call = if record.class == ViolationClass::MemoryCall { record.call } else { 0 };
             let reason = reason_of::<R>(record);
             let key = (record.kind as usize, record.class, record.thread, call, reason, place);

@@ -6,7 +6,7 @@ use crate::phases::ledger::AmnestyReason;
 use crate::phases::route::Route;
 use crate::report::findings::Report;
 use crate::report::group::{Group, call_of, reason_of};
-use crate::report::resolve::{At, FrameAt};
+use crate::report::resolve::{At, CallersOf, FrameAt};
 use crate::thread::heap_tally::HeapTally;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
@@ -98,6 +98,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
     fn write_group(&self, json: &mut Json<'_>, group: &Group) -> fmt::Result {
         json.object(|json| {
             self.write_what(json, &group.sum)?;
+            json.text("callers", CallersOf(self.symbols, &group.sum.site))?;
             json.number("records", group.records)?;
             json.number("last_time", group.last_time)
         })

@@ -57,22 +57,36 @@ fn frames_at(address: usize, mut found: impl FnMut(Frame)) {
     });
 }
 
+/// The frames of a site, up to the first after which it is `enough`.
+fn innermost(site: &Site, enough: impl Fn(&Innermost) -> bool) -> Innermost {
+    let program = Program::here();
+    let mut innermost = Innermost::default();
+    for &address in site.frames() {
+        let of_program = program.contains(address);
+        frames_at(address, |frame| innermost.look(frame, of_program));
+        if enough(&innermost) {
+            break;
+        }
+    }
+    innermost
+}
+
 impl Resolve for Symbols {
     /// The frame that [`Innermost`] chooses.
     fn resolve(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
-        let program = Program::here();
-        let mut innermost = Innermost::default();
-        for &address in site.frames() {
-            let of_program = program.contains(address);
-            frames_at(address, |frame| innermost.look(frame, of_program));
-            if innermost.is_found() {
-                break;
-            }
-        }
-        match innermost.frame() {
+        match innermost(site, Innermost::is_found).frame() {
             Some(frame) => write!(out, "{frame}"),
             None => out.write_str("unknown"),
         }
+    }
+
+    /// At most two.
+    fn callers(&self, site: &Site, out: &mut dyn fmt::Write) -> fmt::Result {
+        let frames = innermost(site, Innermost::is_known).with_callers();
+        let separators = core::iter::once("").chain(core::iter::repeat(" < "));
+        separators
+            .zip(frames.iter().skip(1))
+            .try_for_each(|(separator, frame)| write!(out, "{separator}{frame}"))
     }
 
     fn frame(&self, address: usize, out: &mut dyn fmt::Write) -> fmt::Result {

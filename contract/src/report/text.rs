@@ -3,11 +3,11 @@
 use core::fmt;
 
 #[cfg(tripoint_kernel)]
-use crate::linux::runtime::Verdict;
+use crate::linux::runtime::{Finding, Verdict};
 use crate::phases::ledger::AmnestyReason;
 use crate::report::findings::Report;
 use crate::report::group::{Group, call_of, reason_of};
-use crate::report::resolve::At;
+use crate::report::resolve::WithCallers;
 use crate::thread::heap_tally::HeapTally;
 use crate::thread::slot::Slot;
 use crate::thread::standing::ThreadKind;
@@ -22,6 +22,19 @@ impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const NS: u64 = 1_000_000_000;
         write!(f, "{}.{:09} s", self.0 / NS, self.0 % NS)
+    }
+}
+
+/// What to do about a setting that is not good.
+#[cfg(tripoint_kernel)]
+struct Advice<'a>(&'a Finding);
+
+#[cfg(tripoint_kernel)]
+impl fmt::Display for Advice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { item, value, verdict, advice } = self.0;
+        let begin = if *verdict == Verdict::Fatal { "required" } else { "advice" };
+        write!(f, "{begin}: {advice} ({} is {value})", item.name())
     }
 }
 
@@ -59,7 +72,7 @@ impl<R: AmnestyReason, const THREADS: usize> fmt::Display for Report<'_, R, THRE
         #[cfg(tripoint_kernel)]
         if let Some(runtime) = self.contract.runtime() {
             for finding in runtime.findings.iter().filter(|finding| finding.verdict != Verdict::Good) {
-                write!(f, "\nsetting {finding}")?;
+                write!(f, "\n{}", Advice(finding))?;
             }
         }
         writeln!(f, "\nrecords lost: {}", self.records_lost())?;
@@ -111,7 +124,7 @@ impl<R: AmnestyReason, const THREADS: usize> Report<'_, R, THREADS> {
         if group.records > 1 {
             write!(f, " and {} more until {}", Count(group.records - 1, "time"), Seconds(group.last_time))?;
         }
-        writeln!(f, ", {}", At(self.symbols, &sum.site))
+        writeln!(f, ", {}", WithCallers(self.symbols, &sum.site))
     }
 }
 

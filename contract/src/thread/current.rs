@@ -7,21 +7,31 @@
 
 use core::cell::Cell;
 use core::hint::black_box;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use std::boxed::Box;
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 
 use tripoint_core::Event;
-use tripoint_core::internal::AllocationCountdown;
+use tripoint_core::internal::{AllocationCountdown, Defer};
 #[cfg(any(feature = "interpose-malloc", tripoint_kernel))]
 use tripoint_core::internal::{Ordering, compiler_fence};
 use tripoint_stack::Site;
 
 use crate::thread::observation::{Evidence, Observation};
+use crate::thread::sites::Sites;
 use crate::thread::slot::Slot;
-use crate::words::class::ViolationClass;
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
+
+/// How many tables the events of one thread may be entered in at the same time.
+const PLACES: usize = 8;
+
+/// A place for a table that the thread's events are entered in, and the classes of those since then.
+struct Place {
+    sites: Cell<Option<NonNull<Sites>>>,
+    seen: Cell<ViolationSet>,
+}
 
 /// The thread's own state.
 struct Current {
@@ -35,9 +45,14 @@ struct Current {
     /// Whether events need more than to be counted.
     active: Cell<bool>,
     slot: Cell<Option<&'static Slot>>,
-    /// Whether the site of the next event is wanted.
+    /// Whether the next event is wanted, also if the slot only counts it.
     watching: Cell<bool>,
+    /// Whether it is wanted for `watched`.
+    wants_first: Cell<bool>,
     watched: Cell<Option<(ViolationClass, Site)>>,
+    places: [Place; PLACES],
+    /// Whether events are entered in no table: one is being entered.
+    entering: Cell<bool>,
     /// Whether the trap's handler is at work.
     #[cfg(tripoint_kernel)]
     handling: Cell<bool>,
@@ -56,7 +71,10 @@ std::thread_local! {
             active: Cell::new(false),
             slot: Cell::new(None),
             watching: Cell::new(false),
+            wants_first: Cell::new(false),
             watched: Cell::new(None),
+            places: [const { Place { sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) } }; PLACES],
+            entering: Cell::new(false),
             #[cfg(tripoint_kernel)]
             handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
@@ -153,6 +171,44 @@ impl Current {
         !self.set_aside.pass(size)
     }
 
+    /// The places that have a table.
+    fn tables(&self) -> impl Iterator<Item = (&Place, &Sites)> {
+        self.places.iter().filter_map(|place| {
+            let sites = place.sites.get()?;
+            // SAFETY: `enter` was called with the pointer, whose caller vouched that it points to a table that exists
+            // until it has left its place; it leaves it on this thread, which is here. Tables are only read, and
+            // written by atomics.
+            Some((place, unsafe { sites.as_ref() }))
+        })
+    }
+
+    /// Enters the thread's events in a table from here on. Returns its place; `None` if the table has one already, or
+    /// all are taken.
+    ///
+    /// # Safety
+    /// The table must exist until its place is left. It is left on this thread.
+    unsafe fn enter(&self, sites: NonNull<Sites>) -> Option<usize> {
+        if self.places.iter().any(|place| place.sites.get() == Some(sites)) {
+            return None;
+        }
+        let index = self.places.iter().position(|place| place.sites.get().is_none())?;
+        self.places[index].seen.set(ViolationSet::empty());
+        self.places[index].sites.set(Some(sites));
+        self.follow_watches();
+        Some(index)
+    }
+
+    /// Notes who wants the next events.
+    fn follow_watches(&self) {
+        let (mut watching, mut has_tables) = (self.wants_first.get(), false);
+        for (_, sites) in self.tables() {
+            has_tables = true;
+            watching |= !sites.is_forgiving();
+        }
+        self.watching.set(watching);
+        self.set_active(watching || has_tables || self.slot.get().is_some());
+    }
+
     fn set_active(&self, on: bool) {
         if self.active.replace(on) != on {
             // An active thread's countdown has ended, also if a handler has allocated in between.
@@ -225,9 +281,10 @@ fn charge_above(observation: Observation, above: usize) {
         if let Some(slot) = current.slot.get() {
             slot.observe(observation, || Evidence { site: Site::above(above), time: time() });
         }
-        if current.watching.get() {
+        if current.wants_first.get() {
             keep_watched(current, observation.class, above);
         }
+        enter_in_tables(current, &observation, above);
     });
 }
 
@@ -235,8 +292,76 @@ fn charge_above(observation: Observation, above: usize) {
 #[inline(never)]
 fn keep_watched(current: &Current, class: ViolationClass, above: usize) {
     // Stops first, so that the walk does not watch itself.
-    current.watching.set(false);
+    current.wants_first.set(false);
+    current.follow_watches();
     current.watched.set(Some((class, Site::above(above))));
+}
+
+#[cold]
+#[inline(never)]
+fn enter_in_tables(current: &Current, observation: &Observation, above: usize) {
+    // What the walk does is entered nowhere.
+    if current.tables().next().is_none() || current.entering.replace(true) {
+        return;
+    }
+    let is_forgiven = current.slot.get().is_some_and(|slot| !slot.is_judged());
+    let mut walked = None;
+    for (place, sites) in current.tables() {
+        if sites.takes(observation.class, is_forgiven) {
+            place.seen.set(place.seen.get() | ViolationSet::of(observation.class));
+            sites.enter(observation, || *walked.get_or_insert_with(|| Site::above(above)));
+        }
+    }
+    current.entering.set(false);
+}
+
+/// Calls `work`, and enters what the calling thread does meanwhile in a table.
+pub(crate) fn while_entered<R>(sites: &Sites, work: impl FnOnce() -> R) -> R {
+    // SAFETY: the table is borrowed until this function has ended. Before that its place is left, on this thread, also
+    // if `work` unwinds.
+    let place = with_current(|current| unsafe { current.enter(NonNull::from(sites)) });
+    let _leaves = Defer::new(|| {
+        if let Some(place) = place {
+            leave(place);
+        }
+    });
+    work()
+}
+
+/// Enters what the calling thread does in a table from here on, until its place is left. Returns the place; `None` if
+/// the table has one already, or all are taken.
+pub(crate) fn enter(sites: &'static Sites) -> Option<usize> {
+    // SAFETY: the table exists as long as the program.
+    with_current(|current| unsafe { current.enter(NonNull::from(sites)) })
+}
+
+/// The classes of what was entered in a table since it has its place.
+pub(crate) fn seen(place: usize) -> ViolationSet {
+    with_current(|current| current.places.get(place).map_or(ViolationSet::empty(), |place| place.seen.get()))
+}
+
+/// The name of the innermost scope that the calling thread is in.
+pub(crate) fn scope() -> Option<&'static str> {
+    with_current(|current| {
+        current.tables().map(|(_, sites)| sites.name()).filter(|name| !name.is_empty()).last()
+    })
+}
+
+/// Calls `work`, what the calling thread does meanwhile being entered in no table.
+pub(crate) fn while_not_entered<R>(work: impl FnOnce() -> R) -> R {
+    let outer = with_current(|current| current.entering.replace(true));
+    let _ends = Defer::new(|| with_current(|current| current.entering.set(outer)));
+    work()
+}
+
+/// Leaves a table's place.
+pub(crate) fn leave(place: usize) {
+    with_current(|current| {
+        if let Some(place) = current.places.get(place) {
+            place.sites.set(None);
+            current.follow_watches();
+        }
+    });
 }
 
 /// The number of events of a class, and their bytes, that the calling thread has
@@ -255,9 +380,9 @@ pub fn slot() -> Option<&'static Slot> {
 /// Starts to watch for the site of the calling thread's next event, or stops.
 pub fn watch(on: bool) {
     with_current(|current| {
-        current.watching.set(on);
+        current.wants_first.set(on);
         current.watched.set(None);
-        current.set_active(on || current.slot.get().is_some());
+        current.follow_watches();
     });
 }
 
@@ -296,12 +421,16 @@ pub(crate) fn is_inside_allocator() -> bool {
     with_current(|current| current.inside_allocator.get())
 }
 
-pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
-    // Walks once, so that the walker has what it loads lazily.
+/// Walks once, so that the walker has what it loads lazily.
+pub(crate) fn prepare_walks() {
     let _ = Site::here();
+}
+
+pub(crate) fn attach(slot: &'static Slot, wanted: DetectorSet) -> DetectorSet {
+    prepare_walks();
     with_current(|current| {
         current.slot.set(Some(slot));
-        current.set_active(true);
+        current.follow_watches();
     });
     if wanted.contains(DetectorSet::ALLOCATOR) && allocator_is_live() {
         DetectorSet::ALLOCATOR
@@ -314,7 +443,7 @@ pub(crate) fn detach(from: &'static Slot) {
     with_current(|current| {
         if current.slot.get().is_some_and(|slot| ptr::eq(slot, from)) {
             current.slot.set(None);
-            current.set_active(current.watching.get());
+            current.follow_watches();
         }
     });
 }

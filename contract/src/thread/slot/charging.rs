@@ -143,6 +143,13 @@ impl Slot {
         }
     }
 
+    /// Whether an event that happens now is judged: the thread is armed, no amnesty excuses it, and it is none of a
+    /// detector's own.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_judged(&self) -> bool {
+        self.mode() == Mode::Armed && !self.is_excused() && !self.is_busy()
+    }
+
     /// Whether an event is being written down.
     #[inline]
     #[must_use]
