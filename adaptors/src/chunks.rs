@@ -30,7 +30,7 @@ pub(crate) type DropObjects = unsafe fn(NonNull<u8>, usize);
 struct Head {
     /// Of the whole chunk.
     layout: Layout,
-    /// Where its objects end, unless it is the current chunk.
+    /// Where its objects end, if it comes before the current chunk.
     filled: Cell<NonNull<u8>>,
     later: Cell<Option<Chunk>>,
 }
@@ -45,11 +45,10 @@ impl Chunk {
     /// # Safety
     /// - The memory has this layout, is larger than a head and aligned for it, and is the chunk's.
     unsafe fn new(memory: NonNull<u8>, layout: Layout) -> Self {
-        let chunk = Self(memory.cast());
+        let chunk = memory.cast();
         // SAFETY: large and aligned enough, and used by nothing else.
-        unsafe { chunk.0.write(Head { layout, filled: Cell::new(NOWHERE), later: Cell::new(None) }) };
-        chunk.head().filled.set(chunk.start());
-        chunk
+        unsafe { chunk.write(Head { layout, filled: Cell::new(NOWHERE), later: Cell::new(None) }) };
+        Self(chunk)
     }
 
     fn head(&self) -> &Head {
@@ -76,7 +75,8 @@ impl Chunk {
     }
 }
 
-/// Chunks of a store. Objects are cut from the current one. Those before it are full, and those after it empty.
+/// Chunks of a store. Objects are cut from the current one. Those before it are full, and those after it empty. If there
+/// are any, one is current.
 pub(crate) struct Chunks<S: Store> {
     /// Where the next object begins.
     next: Cell<NonNull<u8>>,
@@ -156,7 +156,7 @@ impl<S: Store> Chunks<S> {
         let chunk = match later.filter(|later| later.has_room(needed)) {
             Some(later) => later,
             None => {
-                let chunk = self.make(needed, current.or(later))?;
+                let chunk = self.make(needed, current)?;
                 // The store may have called what allocates here.
                 current = self.current.get();
                 chunk.head().later.set(self.later(&current).replace(Some(chunk)));
@@ -166,11 +166,23 @@ impl<S: Store> Chunks<S> {
         if let Some(current) = current {
             current.head().filled.set(self.next.get());
         }
-        self.current.set(Some(chunk));
-        self.next.set(chunk.start());
-        // SAFETY: no further than the end of the chunk.
-        self.limit.set(unsafe { chunk.start().add(chunk.room() - chunk.room() % self.step) });
+        self.enter(chunk);
         Ok(())
+    }
+
+    /// Makes a chunk without objects the current one.
+    fn enter(&self, chunk: Chunk) {
+        let (start, size) = (chunk.start(), self.whole_steps(chunk.room()));
+        self.current.set(Some(chunk));
+        self.next.set(start);
+        // SAFETY: no further than the end of the chunk.
+        self.limit.set(unsafe { start.add(size) });
+    }
+
+    /// The bytes of the whole steps in this many. Most steps are powers of two, for which no division is needed.
+    fn whole_steps(&self, size: usize) -> usize {
+        let rest = if self.step.is_power_of_two() { size & (self.step - 1) } else { size % self.step };
+        size - rest
     }
 
     /// What leads to the chunk after this one, or to the first.
@@ -209,7 +221,8 @@ impl<S: Store> Chunks<S> {
         };
         let zero_sized = if current.is_none() { distance(NOWHERE, self.next.get()) } else { 0 };
         let zero_sized = (zero_sized != 0).then_some((NOWHERE, zero_sized));
-        zero_sized.into_iter().chain(self.chunks().map(row))
+        let empty = current.and_then(|current| current.head().later.get());
+        zero_sized.into_iter().chain(self.chunks().take_while(move |chunk| Some(*chunk) != empty).map(row))
     }
 
     /// Drops all objects, and keeps the chunks. If an object panics, those that are left are dropped while the panic
@@ -230,15 +243,16 @@ impl<S: Store> Chunks<S> {
     /// # Safety
     /// - Nothing uses the objects.
     unsafe fn drop_all(&self) {
-        let next = self.next.replace(NOWHERE);
-        self.limit.set(NOWHERE);
-        let mut rest = Rest { zero_sized: 0, chunks: None, drop_objects: self.drop_objects };
-        match self.current.take() {
-            None => rest.zero_sized = distance(NOWHERE, next),
-            Some(last) => {
-                last.head().filled.set(next);
-                rest.chunks = self.first.get().map(|first| (first, last));
-            }
+        let (end, last) = (self.next.replace(NOWHERE), self.current.get());
+        let first = self.first.get();
+        if let Some(first) = first {
+            self.enter(first);
+        }
+        let Some(drop_objects) = self.drop_objects else { return };
+        let mut rest = Rest { zero_sized: 0, chunks: first.zip(last), drop_objects };
+        match last {
+            Some(last) => last.head().filled.set(end),
+            None => rest.zero_sized = distance(NOWHERE, end),
         }
         // SAFETY: they were the objects of this list, which is empty from here on, and nothing uses them.
         unsafe { rest.drop_them() };
@@ -276,7 +290,7 @@ struct Rest {
     zero_sized: usize,
     /// From this chunk on, up to that one.
     chunks: Option<(Chunk, Chunk)>,
-    drop_objects: Option<DropObjects>,
+    drop_objects: DropObjects,
 }
 
 impl Rest {
@@ -287,17 +301,16 @@ impl Rest {
     unsafe fn drop_them(&mut self) {
         let drop_objects = self.drop_objects;
         let drop_row = |start, size| {
-            if let Some(drop_objects) = drop_objects.filter(|_| size != 0) {
-                // SAFETY: objects of that type, which nothing uses. They were taken out of the count, or out of their chunk,
-                // so they are not used again.
+            if size != 0 {
+                // SAFETY: objects of that type, which nothing uses. They were taken out of what is left, so they are not used
+                // again.
                 unsafe { drop_objects(start, size) };
             }
         };
         drop_row(NOWHERE, mem::take(&mut self.zero_sized));
         while let Some((chunk, last)) = self.chunks {
             self.chunks = chunk.head().later.get().filter(|_| chunk != last).map(|later| (later, last));
-            let filled = chunk.head().filled.replace(chunk.start());
-            drop_row(chunk.start(), distance(chunk.start(), filled));
+            drop_row(chunk.start(), distance(chunk.start(), chunk.head().filled.get()));
         }
     }
 }
@@ -412,7 +425,8 @@ impl<T, S: Store> Drop for Row<'_, T, S> {
             self.chunks.limit.set(limit);
         }
         if self.len != 0 {
-            let size = (self.len * size_of::<T>()).next_multiple_of(self.chunks.step);
+            let (size, step) = (self.len * size_of::<T>(), self.chunks.step);
+            let size = if step == size_of::<T>() { size } else { size.next_multiple_of(step) };
             // SAFETY: whole steps that hold the objects, up to the limit at most, which is a whole number of steps from here.
             let end = unsafe { start.cast::<u8>().add(size) };
             if is_current {

@@ -192,6 +192,29 @@ fn the_same_round_again_takes_no_memory() {
     });
 }
 
+fn address<T>(object: &T) -> usize {
+    core::ptr::from_ref(object).addr()
+}
+
+/// (design/adaptors.md `.own.chunks`)
+#[test]
+fn a_round_begins_where_the_first_began() {
+    with_pool(1 << 20, |pool| {
+        let mut scratch = Scratch::new_in(PoolAllocator::new(pool));
+        scratch.reset(); // without a chunk
+        let place = address(scratch.alloc(1_u64));
+        let large = address(scratch.alloc([1_u8; 5000]));
+        let taken = scratch.allocated_bytes();
+        scratch.reset();
+        // What is too large for the first chunk finds the next one.
+        assert_eq!(address(scratch.alloc([2_u8; 5000])), large);
+        scratch.reset();
+        assert_eq!(address(scratch.alloc(3_u64)), place);
+        assert_eq!(address(scratch.alloc([3_u8; 5000])), large);
+        assert_eq!(scratch.allocated_bytes(), taken);
+    });
+}
+
 /// (design/adaptors.md `.req.refused`)
 #[test]
 fn a_refusal_is_an_error() {

@@ -389,6 +389,26 @@ fn the_same_round_again_takes_no_memory() {
     });
 }
 
+/// Objects that need no drop leave nothing behind, wherever they lay.
+#[test]
+fn a_reset_leaves_no_object_of_any_chunk() {
+    const MANY: usize = if cfg!(miri) { 300 } else { 3000 };
+    with_pool(1 << 20, |pool| {
+        let mut arena = TypedArena::new_in(PoolAllocator::new(pool));
+        for count in [MANY, 0, 1, MANY, 200, MANY] {
+            let first = arena.allocated_bytes();
+            (0..count).for_each(|number| _ = arena.alloc([number; 3]));
+            assert_eq!(arena.len(), count);
+            assert!(arena.iter_mut().map(|object| object[2]).eq(0..count));
+            assert!(first == 0 || arena.allocated_bytes() == first, "the first round took the most");
+            arena.reset();
+            assert!(arena.is_empty() && arena.iter_mut().next().is_none());
+        }
+        arena.alloc([7; 3]);
+        assert_eq!(arena.into_vec(), [[7; 3]]);
+    });
+}
+
 #[test]
 fn an_arena_may_be_sent() {
     let mut arena = TypedArena::new();

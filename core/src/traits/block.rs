@@ -49,6 +49,7 @@ impl Block {
     }
 
     /// The first byte.
+    #[inline]
     #[must_use]
     pub const fn base(self) -> NonNull<u8> {
         self.base

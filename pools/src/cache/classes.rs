@@ -152,6 +152,7 @@ impl CacheClasses {
     }
 
     /// Returns the classes in the order of their sizes, the smallest first.
+    #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[CacheClass] {
         aver!(self.len <= CLASSES_MAX, "{} classes, of {CLASSES_MAX} at most", self.len);

@@ -75,6 +75,7 @@ impl CacheDescriptor {
     }
 
     /// Returns the size classes that a cache of this descriptor keeps.
+    #[inline]
     #[must_use]
     pub const fn classes(&self) -> &CacheClasses {
         &self.classes
