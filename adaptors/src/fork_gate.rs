@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 
-use tripoint_core::internal::{AtomicBool, AtomicUsize, ForkGate, ForkPlace, Ordering};
+use tripoint_core::internal::{AtomicUsize, ForkGate, ForkPlace, Ordering};
 
 static GATE: ForkGate<32> = ForkGate::new();
 /// How many threads have chosen their place.
@@ -70,6 +70,8 @@ impl Drop for Inside {
 pub(crate) fn watch_forks() {
     #[cfg(all(unix, not(miri)))]
     {
+        use tripoint_core::internal::AtomicBool;
+
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.swap(true, Ordering::AcqRel) {
             // SAFETY: the signature is that of POSIX; the handlers are functions of this program. A refusal, for want
@@ -123,6 +125,7 @@ mod unix {
 mod tests {
     use super::*;
     use std::sync::mpsc;
+    use tripoint_core::internal::AtomicBool;
 
     /// A fork waits until a thread that is inside has left; without the gate it would not find this.
     #[test]

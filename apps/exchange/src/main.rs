@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         None => first_run(),
     };
     match done {
-        Ok(()) => match stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok()) {
+        Ok(()) => match stop::status() {
             Some(status) => status.into(),
             None => ExitCode::SUCCESS,
         },
@@ -48,9 +48,6 @@ fn main() -> ExitCode {
         }
     }
 }
-
-/// Added to the number of the signal that ended a run, as shells do.
-const SIGNALLED: u32 = 128;
 
 /// Does what is reported even if a signal ends it before the input does.
 fn stoppable(work: impl FnOnce() -> Result<(), Failures>) -> Result<(), Failures> {

@@ -48,9 +48,6 @@ use crate::cli::Options;
 /// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;
 
-/// Added to the number of the signal that ended a run, as shells do.
-const SIGNALLED: u32 = 128;
-
 fn main() -> ExitCode {
     let (has_failed_fast, failures) = match run(&Options::from_command_line()) {
         Ok(outcome) => outcome,
@@ -60,7 +57,7 @@ fn main() -> ExitCode {
         // If this cannot be written either, there is nothing left to do.
         let _ = writeln!(std::io::stderr(), "order-book: {failure}");
     }
-    let signalled = stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok());
+    let signalled = stop::status();
     match signalled {
         _ if has_failed_fast => FAILED_FAST.into(),
         _ if !failures.is_empty() => ExitCode::FAILURE,

@@ -13,8 +13,8 @@ use order_book::reference::{Reference, ReferenceOptions};
 use order_book::rehearsal::Rehearsal;
 use order_book::report::Report;
 use order_book::steady::Latency;
-use order_book::threads::{join, spawn};
 use order_book::{book_report, feed, hot_failure, kept, levels, memory, reader, reference, report};
+use stop::threads::{join, spawn};
 use tripoint::contract::Arenas;
 use tripoint::{Arena, ManualPool, Mvff, MvffOptions, Store};
 
@@ -101,24 +101,28 @@ fn keep_books(
     let of_reference = ReferenceOptions { history: 0, kept: options.hot.kept, is_wanted: true };
     let Round { to_hot: to_sender, to_reference, to_reader } = Round::new();
     thread::scope(|scope| {
-        let reader = spawn(scope, "reader", move || reader::read(&mut *input, to_reader.1, to_sender.0))?;
+        let reader = spawn(scope, "reader", move || reader::read(&mut *input, to_reader.1, to_sender.0))
+            .map_err(Failure::new)?;
         let behind = Behind { options, pinning, ends, frames: &frames, pools, coordinator: &coordinator };
         let hot = spawn(scope, "hot", || {
             let outcome = behind.run(rehearsal, &shared, requests);
             // Also if there was no path: the sender must not wait for it.
             shared.end();
             outcome
-        })?;
+        })
+        .map_err(Failure::new)?;
         // Without these threads nothing would end the warm-up.
         let give_up = |_: &Failure| {
             shared.end();
             shared.end_sending();
             coordinator.give_up();
         };
-        let sender =
-            spawn(scope, "sender", move || sender.run(to_sender.1, to_reference.0)).inspect_err(give_up)?;
+        let sender = spawn(scope, "sender", move || sender.run(to_sender.1, to_reference.0))
+            .map_err(Failure::new)
+            .inspect_err(give_up)?;
         let cold =
             spawn(scope, "cold", move || reference::keep(of_reference, None, to_reference.1, to_reader.0))
+                .map_err(Failure::new)
                 .inspect_err(give_up)?;
         let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);

@@ -13,10 +13,10 @@ use order_book::failure::Failure;
 use order_book::handoff::BLOCK_SIZE;
 use order_book::hot_failure::{HotCause, HotFailure};
 use order_book::steady::{Latency, SteadyCosts, SteadyMeter};
-use order_book::threads::{join, spawn};
-use order_book::{feed, memory, reader, stop};
+use order_book::{feed, memory, reader};
 use rtrb::Producer;
 use serde::Serialize;
+use stop::threads::{join, spawn};
 use tripoint::contract::{Arenas, Guard};
 use tripoint::{Arena, ArenaVm, ManualPool, Mvff, MvffOptions};
 
@@ -130,15 +130,17 @@ fn send_capture(
             // Also if there was no path: the sender must not wait for it.
             shared.end();
             outcome
-        })?;
+        })
+        .map_err(Failure::new)?;
         let give_up = |_: &Failure| {
             shared.end();
             shared.end_sending();
             coordinator.give_up();
         };
         let as_recorded = options.as_recorded;
-        let sender =
-            spawn(scope, "sender", move || send(sender, capture, as_recorded)).inspect_err(give_up)?;
+        let sender = spawn(scope, "sender", move || send(sender, capture, as_recorded))
+            .map_err(Failure::new)
+            .inspect_err(give_up)?;
         let arenas: [&dyn Arena; 1] = [arena];
         let memory = Arenas::new(&arenas);
         let send = || run::send_requests(&mut asked, ends);

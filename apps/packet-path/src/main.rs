@@ -48,8 +48,6 @@ mod window;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use order_book::stop;
-
 use crate::cli::Options;
 use crate::run::Ended;
 
@@ -59,9 +57,6 @@ const REFUSED: u8 = 2;
 /// The exit status if a violation failed fast.
 const FAILED_FAST: u8 = 3;
 
-/// Added to the number of the signal that ended a run, as shells do.
-const SIGNALLED: u32 = 128;
-
 fn main() -> ExitCode {
     let (ended, failures) =
         run::run(&Options::from_command_line()).unwrap_or_else(|failure| (Ended::Whole, vec![failure]));
@@ -69,7 +64,7 @@ fn main() -> ExitCode {
         // If this cannot be written either, there is nothing left to do.
         let _ = writeln!(io::stderr(), "packet-path: {failure}");
     }
-    let signalled = stop::signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok());
+    let signalled = stop::status();
     match ended {
         Ended::Refused => REFUSED.into(),
         Ended::FailedFast => FAILED_FAST.into(),

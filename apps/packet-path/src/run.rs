@@ -3,7 +3,6 @@
 use std::io::{self, ErrorKind, Write};
 
 use order_book::failure::Failure;
-use order_book::stop;
 use rtrb::{Consumer, Producer, RingBuffer};
 use serde::Serialize;
 use tripoint::ArenaVm;

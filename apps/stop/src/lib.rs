@@ -11,3 +11,11 @@ mod no_signals;
 pub use no_signals::{file, install, leave_to_others, signal, stdin};
 
 pub mod threads;
+
+/// Added to the number of the signal that ended a run, as shells do.
+const SIGNALLED: u32 = 128;
+
+/// The exit status of a program that a signal ended.
+pub fn status() -> Option<u8> {
+    signal().and_then(|signal| u8::try_from(SIGNALLED + signal).ok())
+}
