@@ -296,11 +296,11 @@ pub(crate) struct CompareCommand {
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
-    /// Compares homes of orders that one thread allocates and another frees, and nothing else
+    /// Compares homes of orders that one thread allocates and another frees, and nothing else.
     #[arg(long, conflicts_with_all = ["homes", "brief", "processes", "json", "picture"])]
     pub(crate) gateway: bool,
 
-    /// Where to draw the comparison, as SVG.
+    /// Where to draw the comparison, as SVG; the home `hand` has to take part.
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
 }

@@ -40,7 +40,7 @@ use crate::words::record::{Record, RecordKind};
 /// process(&[1, 2], &mut kept);
 /// assert!(PROCESS.is_steady());
 /// process(&[3], &mut kept); // there is no room
-/// println!("{PROCESS}"); // with each place that an event came from
+/// println!("{PROCESS}"); // with the places of the first entry that had an event
 /// assert_eq!(PROCESS.violations(), 1);
 /// ```
 ///
@@ -213,7 +213,7 @@ impl fmt::Debug for SteadyScope {
 #[must_use = "a scope ends when its entry is dropped: bind it to a name such as `_steady`"]
 pub struct SteadyEntry {
     scope: &'static SteadyScope,
-    /// Where the scope's events are entered from; `None` if the thread was in it already.
+    /// Where the scope's events are entered from; `None` if too many scopes are around this one.
     place: Option<usize>,
     not_send: PhantomData<*mut ()>,
 }
@@ -222,12 +222,10 @@ impl Drop for SteadyEntry {
     #[inline]
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
-        let seen = current::seen(place);
+        let seen = current::leave(place);
         if !seen.is_empty() {
-            // Within the scope, so that the last words have its name.
-            current::while_not_entered(|| self.scope.judge(seen));
+            current::while_judging(self.scope.name(), || self.scope.judge(seen));
         }
-        current::leave(place);
     }
 }
 

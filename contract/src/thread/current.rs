@@ -27,10 +27,18 @@ use crate::words::detector_set::DetectorSet;
 /// How many tables the events of one thread may be entered in at the same time.
 const PLACES: usize = 8;
 
-/// A place for a table that the thread's events are entered in, and the classes of those since then.
+/// A place for a table that the thread's events are entered in, and the classes of those since then. A free place has
+/// neither, also for a handler that interrupts [`Current::enter`] or [`Current::leave`].
 struct Place {
+    /// How often the table was entered and not left; zero if the place is free.
+    depth: Cell<usize>,
     sites: Cell<Option<NonNull<Sites>>>,
     seen: Cell<ViolationSet>,
+}
+
+impl Place {
+    const FREE: Self =
+        Self { depth: Cell::new(0), sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) };
 }
 
 /// The thread's own state.
@@ -53,6 +61,8 @@ struct Current {
     places: [Place; PLACES],
     /// Whether events are entered in no table: one is being entered.
     entering: Cell<bool>,
+    /// The scope that is being judged.
+    judged: Cell<Option<&'static str>>,
     /// Whether the trap's handler is at work.
     #[cfg(tripoint_kernel)]
     handling: Cell<bool>,
@@ -73,8 +83,9 @@ std::thread_local! {
             watching: Cell::new(false),
             wants_first: Cell::new(false),
             watched: Cell::new(None),
-            places: [const { Place { sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) } }; PLACES],
+            places: [Place::FREE; PLACES],
             entering: Cell::new(false),
+            judged: Cell::new(None),
             #[cfg(tripoint_kernel)]
             handling: Cell::new(false),
             #[cfg(feature = "interpose-malloc")]
@@ -182,20 +193,35 @@ impl Current {
         })
     }
 
-    /// Enters the thread's events in a table from here on. Returns its place; `None` if the table has one already, or
-    /// all are taken.
+    /// Enters the thread's events in a table from here on. Returns its place, which is to be left as often; `None` if all
+    /// are taken.
     ///
     /// # Safety
-    /// The table must exist until its place is left. It is left on this thread.
+    /// The table must exist until its place is left for the last time. It is left on this thread.
     unsafe fn enter(&self, sites: NonNull<Sites>) -> Option<usize> {
-        if self.places.iter().any(|place| place.sites.get() == Some(sites)) {
-            return None;
+        if let Some(index) = self.places.iter().position(|place| place.sites.get() == Some(sites)) {
+            let depth = &self.places[index].depth;
+            depth.set(depth.get() + 1);
+            return Some(index);
         }
-        let index = self.places.iter().position(|place| place.sites.get().is_none())?;
-        self.places[index].seen.set(ViolationSet::empty());
+        let index = self.places.iter().position(|place| place.depth.get() == 0)?;
+        self.places[index].depth.set(1);
         self.places[index].sites.set(Some(sites));
         self.follow_watches();
         Some(index)
+    }
+
+    /// Leaves a place. If that was the last time, returns the classes of what was entered.
+    fn leave(&self, place: &Place) -> ViolationSet {
+        if place.depth.get() > 1 {
+            place.depth.set(place.depth.get() - 1);
+            return ViolationSet::empty();
+        }
+        place.sites.set(None);
+        let seen = place.seen.replace(ViolationSet::empty());
+        place.depth.set(0);
+        self.follow_watches();
+        seen
     }
 
     /// Notes who wants the next events.
@@ -322,46 +348,45 @@ pub(crate) fn while_entered<R>(sites: &Sites, work: impl FnOnce() -> R) -> R {
     let place = with_current(|current| unsafe { current.enter(NonNull::from(sites)) });
     let _leaves = Defer::new(|| {
         if let Some(place) = place {
-            leave(place);
+            let _ = leave(place);
         }
     });
     work()
 }
 
-/// Enters what the calling thread does in a table from here on, until its place is left. Returns the place; `None` if
-/// the table has one already, or all are taken.
+/// Enters what the calling thread does in a table from here on, until its place is left as often. Returns the place;
+/// `None` if all are taken.
 pub(crate) fn enter(sites: &'static Sites) -> Option<usize> {
     // SAFETY: the table exists as long as the program.
     with_current(|current| unsafe { current.enter(NonNull::from(sites)) })
 }
 
-/// The classes of what was entered in a table since it has its place.
-pub(crate) fn seen(place: usize) -> ViolationSet {
-    with_current(|current| current.places.get(place).map_or(ViolationSet::empty(), |place| place.seen.get()))
-}
-
-/// The name of the innermost scope that the calling thread is in.
+/// The name of the scope that is being judged on the calling thread, or else of one that it is in.
 pub(crate) fn scope() -> Option<&'static str> {
     with_current(|current| {
-        current.tables().map(|(_, sites)| sites.name()).filter(|name| !name.is_empty()).last()
+        let entered =
+            || current.tables().map(|(_, sites)| sites.name()).filter(|name| !name.is_empty()).last();
+        current.judged.get().or_else(entered)
     })
 }
 
-/// Calls `work`, what the calling thread does meanwhile being entered in no table.
-pub(crate) fn while_not_entered<R>(work: impl FnOnce() -> R) -> R {
-    let outer = with_current(|current| current.entering.replace(true));
-    let _ends = Defer::new(|| with_current(|current| current.entering.set(outer)));
+/// Calls `work`, which judges the scope of this name. What the calling thread does meanwhile is entered in no table.
+pub(crate) fn while_judging<R>(scope: &'static str, work: impl FnOnce() -> R) -> R {
+    let outer = with_current(|current| (current.entering.replace(true), current.judged.replace(Some(scope))));
+    let _ends = Defer::new(|| {
+        with_current(|current| {
+            current.entering.set(outer.0);
+            current.judged.set(outer.1);
+        });
+    });
     work()
 }
 
-/// Leaves a table's place.
-pub(crate) fn leave(place: usize) {
+/// Leaves a table's place. If that was the last time, returns the classes of what was entered.
+pub(crate) fn leave(place: usize) -> ViolationSet {
     with_current(|current| {
-        if let Some(place) = current.places.get(place) {
-            place.sites.set(None);
-            current.follow_watches();
-        }
-    });
+        current.places.get(place).map_or(ViolationSet::empty(), |place| current.leave(place))
+    })
 }
 
 /// The number of events of a class, and their bytes, that the calling thread has

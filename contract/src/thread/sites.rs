@@ -179,6 +179,9 @@ impl Sites {
             // Writes what is there, whether it is this or not.
             let _ = cell.state.compare_exchange(FREE, FREE, Ordering::Relaxed, Ordering::Relaxed);
         }
+        for word in self.counts.iter().chain(&self.bytes) {
+            word.fetch_add(0, Ordering::Relaxed);
+        }
     }
 
     /// From now on counts events of these classes without looking for their places.

@@ -281,3 +281,34 @@ fn threads_share_a_scope() {
         assert_eq!(scope.sites().iter().map(|site| site.count).sum::<usize>(), 2 * all);
     }
 }
+
+/// An entry may be replaced by the next one: the thread is in the scope until all have ended, in whichever order.
+#[test]
+fn entries_of_one_scope_overlap() {
+    static SCOPE: SteadyScope = SteadyScope::new("overlapping");
+    let mut entry = quarantined(&SCOPE).enter();
+    for _ in 0..3 {
+        entry = SCOPE.enter();
+        one_word();
+    }
+    drop(entry);
+    one_word();
+    assert_eq!((calls(&SCOPE), SCOPE.violations()), ([3, 3], 1));
+}
+
+/// A scope is left before it is judged, so that a judgement that panics leaves nothing behind.
+#[test]
+fn a_judgement_that_panics_ends_the_scope() {
+    static SCOPE: SteadyScope = SteadyScope::new("panicking");
+    let policies = Policies::all(Policy::FailFast).with_fail_fast(|_| panic!("judged"));
+    SCOPE.set_policies(policies).unwrap();
+    for times in 1..=2 {
+        let judged = catch_unwind(|| {
+            let _steady = SCOPE.enter();
+            one_word();
+        });
+        assert!(judged.is_err());
+        assert_eq!((calls(&SCOPE), SCOPE.violations()), ([times, times], times));
+        one_word();
+    }
+}
