@@ -37,8 +37,9 @@ struct Place {
 }
 
 impl Place {
-    const FREE: Self =
-        Self { depth: Cell::new(0), sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) };
+    const fn free() -> Self {
+        Self { depth: Cell::new(0), sites: Cell::new(None), seen: Cell::new(ViolationSet::empty()) }
+    }
 }
 
 /// The thread's own state.
@@ -83,7 +84,7 @@ std::thread_local! {
             watching: Cell::new(false),
             wants_first: Cell::new(false),
             watched: Cell::new(None),
-            places: [Place::FREE; PLACES],
+            places: [const { Place::free() }; PLACES],
             entering: Cell::new(false),
             judged: Cell::new(None),
             #[cfg(tripoint_kernel)]
