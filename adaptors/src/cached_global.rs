@@ -443,6 +443,7 @@ macro_rules! cached_global_pool {
 
                 #[inline(always)]
                 fn local<R>(work: impl FnOnce(&$crate::internal::ThreadCache<$pool>) -> R) -> R {
+                    const { assert!(!::core::mem::needs_drop::<$crate::internal::ThreadCache<$pool>>()) };
                     // Only the address is asked for there, so that the work is compiled into its caller.
                     let local = CACHE.with(::core::ptr::from_ref);
                     // SAFETY: a value of this thread that is never dropped, so it is there as long as the thread runs this; it is
