@@ -1,9 +1,9 @@
 //! Arenas that own their memory beside typed_arena and bumpalo, and boxes of a library beside those of the system's
 //! allocator (design/adaptors.md `.own.goals`).
 //!
-//! `CARGO_INCREMENTAL=0 cargo bench -p benches --bench owning`, with `-- --quick` to see only that it runs, with `-- --seed S`
-//! to repeat the orders of contenders. Each contender takes its memory and returns it within the time. In the tables a peer's ratio is its time
-//! divided by ours: a goal of 0.70x a peer's time is a ratio of at least 1.43.
+//! `CARGO_INCREMENTAL=0 cargo bench -p benches --bench owning`, with `-- --quick` to see only that it runs, with
+//! `-- --seed S` to repeat the orders of contenders. Each contender takes its memory and returns it within the time. In
+//! the tables a peer's ratio is its time divided by ours: a goal of 0.70x a peer's time is a ratio of at least 1.43.
 
 /// Compares two types of arenas, each with its name, by the same code.
 macro_rules! compare_arenas {
