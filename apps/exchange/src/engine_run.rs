@@ -12,7 +12,7 @@ use core::time::Duration;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Instant;
 
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rtrb::{Consumer, Producer, RingBuffer};
 use stop::threads::spawn;
 use tripoint::ArenaVm;
 use tripoint::contract::{Guard, NoReason, Phase};
@@ -24,7 +24,7 @@ use crate::feed::{Feed, FeedBlock, Flaw, feed};
 use crate::follow::Follower;
 use crate::frames::{Deframer, Form};
 use crate::gateway::seats::{HeapSeat, HeapSeats, PoolSeats};
-use crate::gateway::{Handed, Received, Seats, Slip, VACANT};
+use crate::gateway::{Handed, Received, SLIPS, Seats, Slip, VACANT, send};
 use crate::handoff::{self, Taker};
 use crate::homes::{
     HomeOf, HomeVisitor, PointedLevel, PointedOrder, Visitor, pools_for, warm, with_books, with_homes,
@@ -38,9 +38,6 @@ use crate::run::{
     CONTRACT, Outcome, ROUTES, Shared, create_arena, hot_thread, no_thread, touch_stack, watch,
 };
 use crate::steady::Readings;
-
-/// Requests on their way from the gateway.
-const SLIPS: usize = 1_024;
 
 /// Books that are not used: the two that a home makes are one for each plan.
 const NO_BOOKS: Plan = Plan::of_live(1);
@@ -402,14 +399,13 @@ fn forward<S: Seats>(
                 break;
             }
             let needs_seat = Slip::<S::Seat>::needs_seat(framed.bytes);
-            let mut slip = Slip::new(framed.bytes, if needs_seat { seat() } else { None });
-            while let Err(PushError::Full(again)) = to_engine.push(slip) {
-                slip = again;
-                if to_engine.is_abandoned() {
-                    break;
-                }
+            let slip = Slip::new(framed.bytes, if needs_seat { seat() } else { None });
+            let is_sent = send(&mut to_engine, slip, || {
                 guard.check();
                 thread::yield_now();
+            });
+            if !is_sent {
+                break;
             }
             count += 1;
             guard.check();

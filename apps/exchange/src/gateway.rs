@@ -8,6 +8,8 @@ pub mod seats;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
+use rtrb::{Producer, PushError};
+
 use crate::book::{Level, Order};
 use crate::homes::PointedOrder;
 use crate::places::stored::Pointer;
@@ -116,6 +118,22 @@ impl<S: Seats, L: Place<Level<Pointer>, Name = Pointer>> Places for Received<S, 
 }
 
 const _: () = assert!(!core::mem::needs_drop::<Order<Pointer>>());
+
+/// Requests on their way from the gateway.
+pub const SLIPS: usize = 1_024;
+
+/// Sends a request as soon as there is room, and does something else until then. Returns false if the other end is gone.
+#[inline]
+pub fn send<T>(to: &mut Producer<Slip<T>>, mut slip: Slip<T>, mut meanwhile: impl FnMut()) -> bool {
+    while let Err(PushError::Full(again)) = to.push(slip) {
+        if to.is_abandoned() {
+            return false;
+        }
+        slip = again;
+        meanwhile();
+    }
+    true
+}
 
 /// The longest message.
 const MOST: usize = 50;

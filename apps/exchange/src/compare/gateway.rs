@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rtrb::{Consumer, Producer, RingBuffer};
 use tripoint::{ArenaVm, ArenaVmOptions};
 
 use super::{CompareOptions, median, pinning, plan_of, text};
@@ -18,7 +18,7 @@ use crate::book::{Books, Plan};
 use crate::day::{Day, DayOptions};
 use crate::frames::{Deframer, Form};
 use crate::gateway::seats::{HeapSeat, HeapSeats, PoolSeats, by_hand};
-use crate::gateway::{Handed, Received, Seats, Slip, VACANT};
+use crate::gateway::{Handed, Received, SLIPS, Seats, Slip, VACANT, send};
 use crate::handoff;
 use crate::histogram::{Histogram, Percentiles};
 use crate::homes::{PointedLevel, pools_for};
@@ -26,9 +26,6 @@ use crate::itch::parse;
 use crate::places::heap::Heap;
 use crate::random::Random;
 use crate::report::Commas;
-
-/// Messages on their way.
-const SLIPS: usize = 1_024;
 
 /// The gateway's end of a home.
 trait Gate: Send {
@@ -53,6 +50,7 @@ impl<S: Seats, F: FnMut() -> Option<S::Seat> + Send> Gate for Sender<S, F> {
     #[inline(never)]
     fn forward(&mut self, chunk: &[u8], mut histogram: Option<&mut Histogram>) {
         for framed in Deframer::new(Form::File).frames(chunk, 0).flatten() {
+            // Books give memory to no other message; an engine to what is left of a request, too.
             let adds = matches!(framed.bytes, [b'A' | b'F', ..]);
             let seat = match &mut histogram {
                 _ if !adds => None,
@@ -64,13 +62,8 @@ impl<S: Seats, F: FnMut() -> Option<S::Seat> + Send> Gate for Sender<S, F> {
                     seat
                 }
             };
-            let mut slip = Slip::new(framed.bytes, seat);
-            while let Err(PushError::Full(again)) = self.to_books.push(slip) {
-                slip = again;
-                if self.to_books.is_abandoned() {
-                    return;
-                }
-                core::hint::spin_loop();
+            if !send(&mut self.to_books, Slip::new(framed.bytes, seat), core::hint::spin_loop) {
+                return;
             }
         }
     }
