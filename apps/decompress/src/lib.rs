@@ -53,7 +53,7 @@ pub fn peek(mut input: Input, most: usize) -> io::Result<(Vec<u8>, Input)> {
 /// What a plain input has, and what one has that gzip or zstd has compressed. Both may be of several members or frames.
 ///
 /// What is damaged is an error of the kind `InvalidData`, a stream that is cut off one of the kind `UnexpectedEof`; both say
-/// so. What came before is read first.
+/// so. What came before is read first. Fewer than four bytes are no stream yet, and are read as they are.
 ///
 /// # Errors
 /// If the first bytes cannot be read.
