@@ -255,7 +255,7 @@ impl fmt::Display for HandedOver {
         )?;
         writeln!(
             f,
-            "  {:<15}{:>7}{:>9}{:>7}{:>7}{:>9}{:>9}",
+            "  {:<15} {:>6} {:>8} {:>6} {:>6} {:>8} {:>8}",
             "orders live in", "ns", "vs hand", "p50", "p99", "p99.9", "p99.99"
         )?;
         for HandedRow { home, nanoseconds, ratio, allocation: Percentiles { p50, p99, p999, p9999, .. } } in
@@ -263,13 +263,34 @@ impl fmt::Display for HandedOver {
         {
             writeln!(
                 f,
-                "  {home:<15}{nanoseconds:>7.1}{ratio:>8.2}x{p50:>7}{:>7}{:>9}{:>9}",
+                "  {home:<15} {nanoseconds:>6.1} {ratio:>7.2}x {p50:>6} {:>6} {:>8} {:>8}",
                 Commas(*p99).to_string(),
                 Commas(*p999).to_string(),
                 Commas(*p9999).to_string()
             )?;
         }
         let Percentiles { p50, p99, p999, p9999, .. } = self.clock;
-        writeln!(f, "  {:<15}{:>16}{p50:>7}{p99:>7}{p999:>9}{p9999:>9}", "(the clock)", "")
+        writeln!(f, "  {:<15} {:>15} {p50:>6} {p99:>6} {p999:>8} {p9999:>8}", "(the clock)", "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_apart_if_a_pause_was_long() {
+        let long = Percentiles {
+            p50: 1_234_567,
+            p99: 12_345_678,
+            p999: u64::MAX,
+            p9999: u64::MAX,
+            ..Percentiles::default()
+        };
+        let row = HandedRow { home: "system", nanoseconds: 1e9, ratio: 1e6, allocation: long };
+        let said = HandedOver { live: 1, is_pinned: false, rows: vec![row], clock: long }.to_string();
+        let columns =
+            |name: &str| said.lines().find(|line| line.contains(name)).unwrap().split_whitespace().count();
+        assert_eq!((columns("system"), columns("(the clock)")), (7, 6), "{said}");
     }
 }

@@ -211,4 +211,15 @@ mod tests {
         assert!(merge(&[run(1.0, 1), other]).is_none());
         assert!(merge(&[]).is_none());
     }
+
+    #[test]
+    fn columns_stand_apart_if_a_pause_was_long() {
+        let mut long = run(1e6, u64::MAX);
+        let Row { latency, nanoseconds, faults, bytes, .. } = &mut long.tables[0].rows[0];
+        *latency = Percentiles { p50: 1_234_567, p99: u64::MAX, ..*latency };
+        (*nanoseconds, *faults, *bytes) = (1e9, u64::MAX, u64::MAX);
+        let said = long.tables[0].to_string();
+        // No range, and nothing above p99 of nine messages; a size takes two words.
+        assert_eq!(said.lines().last().unwrap().split_whitespace().count(), 12, "{said}");
+    }
 }

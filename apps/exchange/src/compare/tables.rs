@@ -70,7 +70,7 @@ impl fmt::Display for Comparison {
         )?;
         self.ends
             .iter()
-            .try_for_each(|(entrant, time)| writeln!(f, "  {entrant:<15}{:>9.2}", time.as_secs_f64() * 1e3))
+            .try_for_each(|(entrant, time)| writeln!(f, "  {entrant:<15} {:>8.2}", time.as_secs_f64() * 1e3))
     }
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for Table {
         )?;
         writeln!(
             f,
-            "  {:<15}{:>7}{:>9}{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
+            "  {:<15} {:>6} {:>8} {:>13} {:>6} {:>7} {:>8} {:>10} {:>10} {:>11} {:>8} {:>11}",
             "orders live in",
             "ns",
             "vs hand",
@@ -116,7 +116,7 @@ impl fmt::Display for Table {
             let timed = self.messages as f64 / if self.phase.is_steady() { 2.0 } else { 1.0 };
             writeln!(
                 f,
-                "  {:<15}{:>7.1}{:>9}{:>14}{:>7}{:>8}{:>9}{:>11}{:>11}{:>12}{:>9}{:>12}",
+                "  {:<15} {:>6.1} {:>8} {:>13} {:>6} {:>7} {:>8} {:>10} {:>10} {:>11} {:>8} {:>11}",
                 row.entrant,
                 row.nanoseconds,
                 times(row.ratio),
