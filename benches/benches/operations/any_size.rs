@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 
 use benches::random::Random;
 use rlsf::Tlsf as Rlsf;
-use talc::{ErrOnOom, Span, Talc};
+use talc::DefaultBinning;
+use talc::base::Talc;
+use talc::source::Manual;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, GlobalPool,
     ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, Owned, Store, Tlsf, TlsfOptions, UnitOf,
@@ -120,11 +122,11 @@ fn rlsf() -> RefCell<Rlsf<'static, u32, u32, 24, 32>> {
     peer.into()
 }
 
-fn talc() -> RefCell<Talc<ErrOnOom>> {
-    let mut peer = Talc::new(ErrOnOom);
-    let memory = core::ptr::from_mut(memory()).cast::<[u8; TOTAL]>();
+fn talc() -> RefCell<Talc<Manual, DefaultBinning>> {
+    let mut peer = Talc::new(Manual);
+    let memory = memory().as_mut_ptr();
     // SAFETY: the memory is leaked, and no other code uses it.
-    unsafe { peer.claim(Span::from_array(memory)) }.unwrap();
+    unsafe { peer.claim(memory.cast(), TOTAL) }.unwrap();
     peer.into()
 }
 
@@ -193,17 +195,17 @@ impl Heap for RefCell<Rlsf<'static, u32, u32, 24, 32>> {
     }
 }
 
-impl Heap for RefCell<Talc<ErrOnOom>> {
+impl Heap for RefCell<Talc<Manual, DefaultBinning>> {
     #[inline(always)]
     fn alloc(&self, layout: Layout) -> NonNull<u8> {
         // SAFETY: no layout here has size zero.
-        unsafe { self.borrow_mut().malloc(layout) }.unwrap()
+        unsafe { self.borrow_mut().allocate(layout) }.unwrap()
     }
 
     #[inline(always)]
     fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: allocated here with this layout, freed once.
-        unsafe { self.borrow_mut().free(object, layout) };
+        unsafe { self.borrow_mut().deallocate(object.as_ptr(), layout) };
     }
 }
 

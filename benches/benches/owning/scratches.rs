@@ -85,36 +85,34 @@ pub(crate) fn measure(amount: Amount) {
             black_box(arena.alloc_slice_copy(black_box(&[byte; 64 << 10])));
         }
     });
-    lists(amount);
+    lists(amount, small, 100);
+    lists(amount, 1, objects);
 }
 
 /// Lists that grow in place: bumpalo's own vector, and that of `allocator-api2` in a scratch.
-fn lists(amount: Amount) {
-    let Amount { small, rounds, .. } = amount;
-    let ours = || {
-        timed(|| {
-            let mut scratch = Scratch::new();
-            for _ in 0..small {
-                let mut list = allocator_api2::vec::Vec::new_in(&scratch);
-                list.extend((0..100_u64).map(black_box));
-                black_box(&list);
-                drop(list);
-                scratch.reset();
+fn lists(amount: Amount, lists: usize, entries: usize) {
+    macro_rules! pushes {
+        ($arena:ty, $list:ty) => {
+            || {
+                timed(|| {
+                    let mut arena = <$arena>::new();
+                    for _ in 0..lists {
+                        let mut list = <$list>::new_in(&arena);
+                        for entry in 0..entries as u64 {
+                            list.push(black_box(entry));
+                        }
+                        black_box(&list);
+                        drop(list);
+                        arena.reset();
+                    }
+                })
             }
-        })
-    };
-    let theirs = || {
-        timed(|| {
-            let mut bump = Bump::new();
-            for _ in 0..small {
-                let mut list = bumpalo::collections::Vec::new_in(&bump);
-                list.extend((0..100_u64).map(black_box));
-                black_box(&list);
-                drop(list);
-                bump.reset();
-            }
-        })
-    };
-    let mut contenders = [Contender::new("Scratch", ours), Contender::new("bumpalo", theirs)];
-    print(&format!("{small} lists of 100 numbers"), &compare(&mut contenders, rounds, small * 100));
+        };
+    }
+    let mut contenders = [
+        Contender::new("Scratch", pushes!(Scratch, allocator_api2::vec::Vec<u64, _>)),
+        Contender::new("bumpalo", pushes!(Bump, bumpalo::collections::Vec<u64>)),
+    ];
+    let compared = compare(&mut contenders, amount.rounds, lists * entries);
+    print(&format!("{lists} lists of {entries} numbers, pushed one by one"), &compared);
 }

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::alloc::System;
 
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
@@ -15,7 +16,7 @@ use tripoint::{
 pub(crate) const WHICH: &str = "TRIPOINT_ALLOCATOR";
 const WHICH_C: &core::ffi::CStr = c"TRIPOINT_ALLOCATOR";
 
-pub(crate) const ALLOCATORS: [&str; 9] = [
+pub(crate) const ALLOCATORS: [&str; 10] = [
     "mimalloc",
     "cached-tlsf",
     "cached-mvff",
@@ -25,6 +26,7 @@ pub(crate) const ALLOCATORS: [&str; 9] = [
     "tlsf",
     "mvff",
     "cached-tlsf-huge",
+    "rusty_alloc",
 ];
 
 cached_global_pool! {
@@ -110,6 +112,10 @@ macro_rules! chosen {
             }
             9 => {
                 let $allocator = &HUGE_TLSF;
+                $call
+            }
+            10 => {
+                let $allocator = &RustyAlloc;
                 $call
             }
             _ => {

@@ -14,6 +14,7 @@ use crate::region::{ManualRegion, Region};
 use crate::table::Table;
 use bumpalo::Bump;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::author::{BarrierPair, SymmetricFence};
@@ -66,6 +67,7 @@ fn measure_size<const WORDS: usize>(rounds: usize) -> Table {
         Contender::new(NULL, same_place::<WORDS>()),
         Contender::new("mimalloc", general::<WORDS>(MiMalloc)),
         Contender::new("mi_malloc", general::<WORDS>(MiMallocDirect)),
+        Contender::new("rusty_alloc", general::<WORDS>(RustyAlloc)),
         Contender::new("snmalloc", general::<WORDS>(SnMalloc)),
         Contender::new("jemalloc", general::<WORDS>(Jemalloc)),
         Contender::new("system malloc", general::<WORDS>(System)),

@@ -5,7 +5,9 @@ use core::cell::RefCell;
 use core::ptr::NonNull;
 
 use rlsf::Tlsf as Rlsf;
-use talc::{ErrOnOom, Span, Talc};
+use talc::DefaultBinning;
+use talc::base::Talc;
+use talc::source::Manual;
 use tripoint::{Cache, ManualPool, Store};
 
 use crate::random::Random;
@@ -57,17 +59,17 @@ impl<P: ManualPool> Memory for Uncached<'_, P> {
     }
 }
 
-impl Memory for &RefCell<Talc<ErrOnOom>> {
+impl Memory for &RefCell<Talc<Manual, DefaultBinning>> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
         // SAFETY: no layout here has size zero.
-        unsafe { self.borrow_mut().malloc(layout) }.unwrap()
+        unsafe { self.borrow_mut().allocate(layout) }.unwrap()
     }
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
         // SAFETY: allocated here, freed once.
-        unsafe { self.borrow_mut().free(place, layout) };
+        unsafe { self.borrow_mut().deallocate(place.as_ptr(), layout) };
     }
 }
 
@@ -116,11 +118,10 @@ impl Memory for SamePlace {
 }
 
 /// A peer with memory of its own.
-pub(super) fn talc() -> RefCell<Talc<ErrOnOom>> {
-    let mut talc = Talc::new(ErrOnOom);
-    let span = Span::from_base_size(memory().as_mut_ptr().cast(), PEER_MEMORY);
+pub(super) fn talc() -> RefCell<Talc<Manual, DefaultBinning>> {
+    let mut talc = Talc::new(Manual);
     // SAFETY: the memory is leaked, and no other code uses it.
-    unsafe { talc.claim(span) }.unwrap();
+    unsafe { talc.claim(memory().as_mut_ptr().cast(), PEER_MEMORY) }.unwrap();
     RefCell::new(talc)
 }
 

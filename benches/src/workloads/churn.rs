@@ -7,7 +7,9 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use rlsf::Tlsf as Rlsf;
-use talc::{ErrOnOom, Span, Talc};
+use talc::DefaultBinning;
+use talc::base::Talc;
+use talc::source::Manual;
 use tripoint::{
     ClientArena, ClientArenaOptions, ManualPool, Mvff, MvffOptions, Mvt, MvtOptions, Tlsf, TlsfOptions,
 };
@@ -48,15 +50,15 @@ impl Heap for RefCell<Rlsf<'_, u32, u32, 24, 32>> {
     }
 }
 
-impl Heap for RefCell<Talc<ErrOnOom>> {
+impl Heap for RefCell<Talc<Manual, DefaultBinning>> {
     fn alloc(&self, layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: no layout here has size zero.
-        unsafe { self.borrow_mut().malloc(layout) }.ok()
+        unsafe { self.borrow_mut().allocate(layout) }
     }
 
     fn free(&self, object: NonNull<u8>, layout: Layout) {
         // SAFETY: allocated here with this layout, freed once.
-        unsafe { self.borrow_mut().free(object, layout) };
+        unsafe { self.borrow_mut().deallocate(object.as_ptr(), layout) };
     }
 }
 
@@ -105,9 +107,9 @@ pub(super) fn measure(quick: bool) -> Vec<Table> {
         peer.insert_free_block(&mut memory);
         table.add("rlsf", &shares(&RefCell::new(peer), churns));
     }
-    let mut peer = Talc::new(ErrOnOom);
+    let mut peer = Talc::new(Manual);
     // SAFETY: the memory is used by nothing else, and outlives the peer.
-    unsafe { peer.claim(Span::from_base_size(memory.as_mut_ptr().cast(), MEMORY)) }.expect("memory");
+    unsafe { peer.claim(memory.as_mut_ptr().cast(), MEMORY) }.expect("memory");
     table.add("talc", &shares(&RefCell::new(peer), churns));
     vec![table]
 }

@@ -15,6 +15,7 @@ use crate::compare::{Contender, compare};
 use crate::random::Random;
 use crate::table::Table;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use slab::Slab;
 use tripoint::{
     AllocationPoint, ArenaVm, ArenaVmOptions, ManualPool, Mfs, MfsOptions, Mvff, MvffOptions, PoolBox, Store,
@@ -48,6 +49,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
             Contender::new("Tlsf, allocation point that frees", freeing(&tlsf[2], order)),
             Contender::new("slab", slab(order)),
             Contender::new("mimalloc", general(MiMalloc, order)),
+            Contender::new("rusty_alloc", general(RustyAlloc, order)),
             Contender::new("system malloc", general(System, order)),
         ];
         let title = format!("allocate 32 bytes, and free {freed} of {LIVE}");

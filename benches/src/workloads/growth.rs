@@ -5,6 +5,7 @@ use std::alloc::System;
 use std::time::Instant;
 
 use bumpalo::Bump;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
@@ -78,6 +79,7 @@ pub fn measure(count: usize) -> Vec<Table> {
         row(&mut table, "bumpalo", count, |number| _ = core::hint::black_box(bump.alloc([number; 4])));
     }
     general(&mut table, "mi_malloc", count, MiMallocDirect);
+    general(&mut table, "rusty_alloc", count, RustyAlloc);
     general(&mut table, "snmalloc", count, SnMalloc);
     general(&mut table, "jemalloc", count, Jemalloc);
     general(&mut table, "system malloc", count, System);

@@ -7,6 +7,7 @@ use std::alloc::System;
 use std::time::Instant;
 
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Tlsf, TlsfOptions};
@@ -89,6 +90,7 @@ fn measure_case(live: usize, timed: Timed, rounds: usize) -> Table {
         Contender::new("talc", replacing(&talc, live, timed)),
         Contender::new("rlsf", replacing(&rlsf, live, timed)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live, timed)),
+        Contender::new("rusty_alloc", replacing(Allocator(RustyAlloc), live, timed)),
         Contender::new("snmalloc", replacing(Allocator(SnMalloc), live, timed)),
         Contender::new("jemalloc", replacing(Allocator(Jemalloc), live, timed)),
         Contender::new("system malloc", replacing(Allocator(System), live, timed)),

@@ -11,6 +11,7 @@ use crate::compare::{Contender, NULL, compare};
 use crate::random::Random;
 use crate::table::Table;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
@@ -73,6 +74,7 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
         Contender::new("rlsf", replacing(&rlsf, live)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),
         Contender::new("mi_malloc", replacing(Allocator(MiMallocDirect), live)),
+        Contender::new("rusty_alloc", replacing(Allocator(RustyAlloc), live)),
         Contender::new("snmalloc", replacing(Allocator(SnMalloc), live)),
         Contender::new("jemalloc", replacing(Allocator(Jemalloc), live)),
         Contender::new("system malloc", replacing(Allocator(System), live)),

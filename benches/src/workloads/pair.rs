@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::compare::{Contender, NULL, compare};
 use crate::table::Table;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
@@ -65,6 +66,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
         Contender::new("Mfs, lock", timed(&pool)),
         Contender::new("mimalloc (goal 2.50)", timed(General(MiMalloc))),
         Contender::new("mi_malloc (goal 2.50)", timed(General(MiMallocDirect))),
+        Contender::new("rusty_alloc", timed(General(RustyAlloc))),
         Contender::new("snmalloc (goal 2.22)", timed(General(SnMalloc))),
         Contender::new("jemalloc (goal 2.00)", timed(General(Jemalloc))),
         Contender::new("slab (goal 1.25)", timed(Slab::<Object>::new())),
@@ -74,6 +76,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
     let mut contenders = [
         Contender::new("Mfs, cache", bursting(&cache)),
         Contender::new("mi_malloc", bursting(General(MiMallocDirect))),
+        Contender::new("rusty_alloc", bursting(General(RustyAlloc))),
         Contender::new("snmalloc", bursting(General(SnMalloc))),
         Contender::new("jemalloc", bursting(General(Jemalloc))),
         Contender::new("slab", bursting(Slab::<Object>::new())),
@@ -92,6 +95,7 @@ pub fn run_one(name: &str, count: usize) {
         "lock" => pairs(&mut &pool, count),
         "mimalloc" => pairs(&mut General(MiMalloc), count),
         "mi_malloc" => pairs(&mut General(MiMallocDirect), count),
+        "rusty_alloc" => pairs(&mut General(RustyAlloc), count),
         "snmalloc" => pairs(&mut General(SnMalloc), count),
         "jemalloc" => pairs(&mut General(Jemalloc), count),
         "slab" => pairs(&mut Slab::new(), count),

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
@@ -68,6 +69,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
         "Mvff, caches and depot",
         "mimalloc",
         "mi_malloc",
+        "rusty_alloc",
         "snmalloc",
         "jemalloc",
         "system malloc",
@@ -90,6 +92,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
                     producing(ring, cache(mvff_depot)),
                     producing(ring, General(MiMalloc)),
                     producing(ring, General(MiMallocDirect)),
+                    producing(ring, General(RustyAlloc)),
                     producing(ring, General(SnMalloc)),
                     producing(ring, General(Jemalloc)),
                     producing(ring, General(System)),
@@ -108,6 +111,7 @@ pub(super) fn measure(rounds: usize) -> Vec<Table> {
                 consuming(rings, Same(cache(mvff_depot))),
                 consuming(rings, Same(General(MiMalloc))),
                 consuming(rings, Same(General(MiMallocDirect))),
+                consuming(rings, Same(General(RustyAlloc))),
                 consuming(rings, Same(General(SnMalloc))),
                 consuming(rings, Same(General(Jemalloc))),
                 consuming(rings, Same(General(System))),

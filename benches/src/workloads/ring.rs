@@ -15,6 +15,7 @@ use std::thread;
 use crate::compare::{Contender, NULL, compare};
 use crate::table::Table;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::author::Unit;
@@ -258,6 +259,7 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
         consumer(mvff_frees),
         consumer(alone_frees),
         consumer(Same(Rotation::new())),
+        consumer(Same(General(RustyAlloc))),
     ];
     let ring = Ring::default();
     let (order, orders) = mpsc::channel::<usize>();
@@ -287,6 +289,7 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
             Contender::new("Mvff, caches and depot", produced(ring, &mvff_makes, 8, &round)),
             Contender::new("Tlsf, caches without a depot", produced(ring, &alone_makes, 9, &round)),
             Contender::new(NULL, produced(ring, Rotation::new(), 10, &round)),
+            Contender::new("rusty_alloc", produced(ring, General(RustyAlloc), 11, &round)),
         ];
         let table = Table::of("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
         drop(contenders);

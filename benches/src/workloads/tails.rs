@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use bumpalo::Bump;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
@@ -146,6 +147,7 @@ fn cold(count: usize) -> Table {
     let bump = Bump::new();
     row(&mut table, "bumpalo", count, |index| _ = black_box(bump.alloc([index as u64; 4])));
     general(&mut table, "mi_malloc", count, 0, MiMallocDirect);
+    general(&mut table, "rusty_alloc", count, 0, RustyAlloc);
     general(&mut table, "snmalloc", count, 0, SnMalloc);
     general(&mut table, "jemalloc", count, 0, Jemalloc);
     general(&mut table, "system malloc", count, 0, System);
@@ -168,6 +170,7 @@ fn warm(count: usize) -> Table {
     store(&mut table, "Mvff, lock", count, &variable_locked);
     general(&mut table, "mimalloc", count, LIVE, MiMalloc);
     general(&mut table, "mi_malloc", count, LIVE, MiMallocDirect);
+    general(&mut table, "rusty_alloc", count, LIVE, RustyAlloc);
     general(&mut table, "snmalloc", count, LIVE, SnMalloc);
     general(&mut table, "jemalloc", count, LIVE, Jemalloc);
     general(&mut table, "system malloc", count, LIVE, System);

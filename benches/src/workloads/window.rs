@@ -8,6 +8,7 @@ use crate::compare::{Contender, compare};
 use crate::random::Random;
 use crate::table::Table;
 use mimalloc::MiMalloc;
+use rusty_alloc_api::RustyAlloc;
 use slab::Slab;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
@@ -41,6 +42,7 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
         Contender::new("Mfs, lock", replacing(&locked, live)),
         Contender::new("mimalloc", replacing(General(MiMalloc), live)),
         Contender::new("mi_malloc", replacing(General(MiMallocDirect), live)),
+        Contender::new("rusty_alloc", replacing(General(RustyAlloc), live)),
         Contender::new("snmalloc", replacing(General(SnMalloc), live)),
         Contender::new("jemalloc", replacing(General(Jemalloc), live)),
         Contender::new("slab", replacing(Slab::<Object>::new(), live)),
