@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use exchange::book::Plan;
 use exchange::compare::{CompareOptions, Entrant, Phase, all};
-use exchange::day::DayOptions;
+use exchange::day::{BURST, DayOptions};
 use exchange::engine_run::EngineOptions;
 use exchange::feed::{Flaw, FlawKind};
 use exchange::frames::Form;
@@ -159,12 +159,22 @@ pub(crate) struct RunCommand {
     #[command(flatten)]
     pub(crate) day: DayArguments,
 
-    /// Where orders and levels live.
+    /// Where orders and levels live. Homes whose memory is not taken beforehand grow and fault in the steady part, which the
+    /// contract says.
     #[arg(long, value_enum, default_value_t = Home::Pools)]
     pub(crate) orders: Home,
 
-    /// Orders to have memory for; a message that would need more ends the run. By default twice --live and
-    /// 100,000 more, or two million for files.
+    /// A generated day has ten times --live orders live from a third of its messages to two thirds: under the same contract.
+    #[arg(long, conflicts_with = "input")]
+    pub(crate) burst: bool,
+
+    /// In the steady part messages come as they were recorded, or that many times as fast: the hot thread waits in between,
+    /// without sleeping. The time of a message begins when it is due.
+    #[arg(long, value_name = "SPEED", num_args = 0..=1, default_missing_value = "1", value_parser = speed)]
+    pub(crate) as_recorded: Option<f64>,
+
+    /// Orders to have memory for; a message that would need more ends the run. By default twice --live (ten
+    /// times more with --burst) and 100,000 more, or two million for files.
     #[arg(long, value_name = "N", value_parser = live)]
     pub(crate) room: Option<usize>,
 
@@ -192,6 +202,8 @@ impl RunCommand {
             orderbooks: self.orderbook.clone(),
             form: self.form.map(Into::into),
             day: self.day.options(),
+            burst: self.burst,
+            pace: self.as_recorded,
             home: self.orders,
             plan: self.plan(),
             warmup: self.warmup,
@@ -205,7 +217,8 @@ impl RunCommand {
     }
 
     fn plan(&self) -> Plan {
-        let default = if self.input.is_empty() { 2 * self.day.live + 100_000 } else { 2_000_000 };
+        let live = self.day.live * if self.burst { BURST } else { 1 };
+        let default = if self.input.is_empty() { 2 * live + 100_000 } else { 2_000_000 };
         let orders = self.room.unwrap_or(default);
         Plan { orders, levels: self.levels.unwrap_or(orders) }
     }
@@ -322,12 +335,18 @@ impl CompareCommand {
 #[derive(Args, Debug)]
 pub(crate) struct CheckCommand {
     /// Small days to compare.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) days: u64,
 
     /// The seed of the first; each other has the next.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+/// Parses a speed.
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if speed.is_finite() && speed > 0.0 { Ok(speed) } else { Err("more than 0, 1 for as recorded".into()) }
 }
 
 /// Parses a number of orders that memory can be had for.

@@ -52,7 +52,7 @@ use crate::places::known::{Known, Planned, Planner, Planning};
 use crate::places::point::{Pointed, Points};
 use crate::places::stored::{OwnedPools, Pointer, Pools, Stored, options_for, unit_of};
 use crate::random::Random;
-use crate::steady::{faults_of_this_thread, resident};
+use crate::steady::{resident, usage_of_this_thread};
 
 /// What a comparison is asked for.
 #[derive(Clone, Debug)]
@@ -528,7 +528,7 @@ const fn processor_time() -> Option<Duration> {
 }
 
 fn faults() -> u64 {
-    faults_of_this_thread().map_or(0, |(minor, major)| minor + major)
+    usage_of_this_thread().map_or(0, |usage| usage.minor_faults + usage.major_faults)
 }
 
 fn resident_bytes() -> i64 {

@@ -32,6 +32,9 @@ const OLD: u64 = 50;
 /// The share of a day, in percent, that is its close.
 const CLOSE: u64 = 5;
 
+/// How many times as many orders a burst has.
+pub const BURST: usize = 10;
+
 /// A close leaves one of that many orders, which is also how often [`Day::any`] has to draw.
 const THIN: usize = 64;
 
@@ -91,6 +94,7 @@ pub struct Day {
     target: usize,
     all_day: usize,
     is_opening: bool,
+    has_burst: bool,
     next_id: u64,
     next_trade: u64,
     orders: Vec<Live>,
@@ -121,6 +125,7 @@ impl Day {
             target: options.live,
             all_day: 0,
             is_opening: true,
+            has_burst: false,
             next_id: 1,
             next_trade: 1,
             orders: Vec::with_capacity(options.live + (1 << 16)),
@@ -131,6 +136,13 @@ impl Day {
             distances,
             middles,
         }
+    }
+
+    /// The day with [`BURST`] times as many orders that live all day, from a third of its messages to two thirds.
+    #[must_use]
+    pub const fn with_burst(mut self) -> Self {
+        self.has_burst = true;
+        self
     }
 
     /// The price of a stock, in cents, below which its bids are.
@@ -223,6 +235,14 @@ impl Day {
     fn trade_on(&mut self, block: &mut Vec<u8>) {
         self.now += 1;
         self.turn_wheel();
+        if self.has_burst {
+            let third = self.options.messages / 3;
+            if self.now == third {
+                self.set_target(BURST * self.options.live);
+            } else if self.now == 2 * third {
+                self.set_target(self.options.live);
+            }
+        }
         let is_closing = self.now * 100 > self.options.messages * (100 - CLOSE);
         if is_closing && self.live() > self.orders.len() / THIN && self.random.below(1_000) < 600 {
             return self.end(block, true);

@@ -117,8 +117,8 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
     // Made here, so that it outlives both threads that have units of it.
     let pools = pools_for(&arena, Plan { orders: options.plan.orders + SLIPS, ..options.plan })?;
     thread::scope(|scope| {
-        let reader =
-            spawn(scope, "reader", move || filler.send_all(Source::day(options.day))).map_err(no_thread)?;
+        let reader = spawn(scope, "reader", move || filler.send_all(Source::day(options.day, false)))
+            .map_err(no_thread)?;
         let builder = spawn(scope, "builder", move || {
             let follow = Build { common, followed };
             with_books(options.home, common.arena, [options.plan, NO_BOOKS], follow)?
@@ -553,9 +553,6 @@ impl fmt::Display for EngineOutcome {
             )?;
         }
         line(f, "whole run", format_args!("{:.1} s", self.time.as_secs_f64()))?;
-        let state = if self.contract.is_armed { "armed" } else { "not armed" };
-        line(f, "contract", format_args!("{state}, {} alarms", self.contract.alarms))?;
-        self.contract.violations.iter().try_for_each(|text| line(f, "", format_args!("{text}")))?;
-        self.contract.warnings.iter().try_for_each(|text| line(f, "  warning", format_args!("{text}")))
+        self.contract.write_contract(f)
     }
 }

@@ -53,9 +53,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// A generated day.
-    pub fn day(options: DayOptions) -> Self {
-        Self::Day(Box::new(Day::new(options)), 0)
+    /// A generated day, with or without a burst.
+    pub fn day(options: DayOptions, has_burst: bool) -> Self {
+        let day = Day::new(options);
+        Self::Day(Box::new(if has_burst { day.with_burst() } else { day }), 0)
     }
 
     /// Files, one after the other. For files of LOBSTER there may be the orderbook file of each.
@@ -404,7 +405,7 @@ mod tests {
         let cut = file[..file.len() - 3].to_vec();
         assert_eq!(all(&mut of(cut.clone()).unwrap()), (cut, Ok(())));
         let options = DayOptions { seed: 1, messages: 150_000, live: 100, symbols: 20 };
-        assert_eq!(all(&mut Source::day(options)), (file, Ok(())));
+        assert_eq!(all(&mut Source::day(options, false)), (file, Ok(())));
     }
 
     #[test]

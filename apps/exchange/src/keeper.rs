@@ -33,6 +33,8 @@ pub(crate) struct Keeper<P: Places> {
     input: u16,
     pub(crate) unknown: Unknown,
     pub(crate) orderbook: Orderbook,
+    /// The last system event of ITCH: a whole day ends with C.
+    pub(crate) last_event: Option<u8>,
 }
 
 impl<P: Places> Keeper<P> {
@@ -45,6 +47,7 @@ impl<P: Places> Keeper<P> {
             input: 0,
             unknown: Unknown::default(),
             orderbook: Orderbook::new(),
+            last_event: None,
         }
     }
 
@@ -77,8 +80,12 @@ impl<P: Places> Keeper<P> {
         let trade = if wanted.trades { Trade::of(bytes, &message, &self.books, stock()) } else { None };
         self.books.apply(&message).map_err(Cause::Refused)?;
         self.count(header);
-        if let Message::Directory(directory) = message {
-            self.stocks[usize::from(header.locate.get())].1 = directory.stock;
+        match message {
+            Message::Directory(directory) => {
+                self.stocks[usize::from(header.locate.get())].1 = directory.stock;
+            }
+            Message::System(event) => self.last_event = Some(event.event),
+            _ => {}
         }
         if wanted.is_any() {
             self.note(header, trade);

@@ -65,6 +65,7 @@ pub mod nodes;
 pub mod notes;
 pub mod orderbook;
 pub mod outputs;
+mod pace;
 pub mod places;
 pub mod random;
 pub mod refused;

@@ -19,7 +19,7 @@ use exchange::compare::{CompareOptions, Entrant, compare, compare_handed, compar
 use exchange::day::Day;
 use exchange::engine_run::{EngineOptions, run_engine};
 use exchange::frames::{pack, pack_end};
-use exchange::outputs::refuse_same;
+use exchange::outputs::{refuse_same, refuse_unwritable};
 use exchange::places::Home;
 use exchange::run::run;
 
@@ -114,6 +114,7 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
     ];
     let inputs = options.inputs.iter().chain(&options.orderbooks).map(PathBuf::as_path);
     refuse_same(inputs, &outputs).map_err(|why| vec![why])?;
+    refuse_unwritable(&[command.json.as_deref()]).map_err(|why| vec![why])?;
     let outcome = run(&options).map_err(|why| vec![why])?;
     let inputs: Vec<_> = options.inputs.iter().map(|path| path.display().to_string()).collect();
     let day = options.day;
@@ -176,13 +177,14 @@ fn compare_as_asked(command: &CompareCommand) -> Result<(), Failures> {
     if command.picture.is_some() && !options.entrants.contains(&Entrant::Hand) {
         return Err(vec!["a picture has ratios to the home hand: name it in --homes".into()]);
     }
-    refuse_same(core::iter::empty(), &[command.json.as_deref(), command.picture.as_deref()])
-        .map_err(|why| vec![why])?;
+    let outputs = [command.json.as_deref(), command.picture.as_deref()];
+    refuse_same(core::iter::empty(), &outputs).map_err(|why| vec![why])?;
+    refuse_unwritable(&outputs).map_err(|why| vec![why])?;
     let comparison = if command.processes == 1 {
         compare(&options)
     } else {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-        compare_in_processes(command.processes, &arguments)
+        compare_in_processes(command.processes, command.draw, &arguments)
     };
     let comparison = comparison.map_err(|why| vec![why])?;
     if command.rows {

@@ -1,5 +1,6 @@
 //! Files that a program writes (design/exchange.md `.outputs.same`).
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 /// Refuses outputs that are one file, or an input: one would overwrite the other.
@@ -24,6 +25,22 @@ pub fn refuse_same<'p>(
         }
     }
     Ok(())
+}
+
+/// Refuses an output that cannot be written, before there is anything to write. Its contents stay, and a file that was not
+/// there is not there afterwards.
+///
+/// # Errors
+/// If one cannot be opened, with its name.
+pub fn refuse_unwritable(outputs: &[Option<&Path>]) -> Result<(), String> {
+    outputs.iter().flatten().try_for_each(|path| {
+        let is_new = !path.exists();
+        let tried = OpenOptions::new().append(true).create(true).open(path).and_then(|file| {
+            drop(file);
+            if is_new { std::fs::remove_file(path) } else { Ok(()) }
+        });
+        tried.map_err(|error| format!("{}: {error}", path.display()))
+    })
 }
 
 /// What is the same for all names of a file. Devices and pipes have none: they overwrite nothing.

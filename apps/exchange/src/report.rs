@@ -110,6 +110,13 @@ impl fmt::Display for Outcome {
             line(f, "process", format_args!("{} resident, at most {}", Mebibytes(now), Mebibytes(most)))?;
         }
         writeln!(f)?;
+        self.write_contract(f)
+    }
+}
+
+impl Outcome {
+    /// What the contract saw, and by which detectors.
+    pub fn write_contract(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.is_armed { "armed" } else { "not armed" };
         line(f, "contract", format_args!("{state}, {} alarms", self.alarms))?;
         line(f, "  live detectors", format_args!("{}", self.detectors.join(" ")))?;
@@ -119,9 +126,7 @@ impl fmt::Display for Outcome {
         self.violations.iter().try_for_each(|text| line(f, "", format_args!("{text}")))?;
         self.warnings.iter().try_for_each(|text| line(f, "  warning", format_args!("{text}")))
     }
-}
 
-impl Outcome {
     /// What is said of files of LOBSTER alone.
     fn write_lobster(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(first) = &self.first_unknown {
@@ -152,11 +157,17 @@ impl Outcome {
             "steady part",
             format_args!("{} messages, of the hot thread:", Commas(self.steady_messages)),
         )?;
+        if let Some((speed, waited)) = self.pace {
+            line(f, "  pace", format_args!("{speed} times as recorded, {} messages waited", Commas(waited)))?;
+        }
         line(f, "  arena growth", format_args!("{} bytes", Commas(steady.arena_growth)))?;
         line(f, "  global allocator", format_args!("{} calls", Commas(steady.allocator_calls)))?;
         line(f, "  memory calls", format_args!("{} to the kernel", Commas(steady.memory_calls)))?;
         let (minor, major) = (known(steady.minor_faults), known(steady.major_faults));
         line(f, "  page faults", format_args!("{minor} minor, {major} major"))?;
+        let load = self.load.map_or_else(|| "not known".to_owned(), |load| format!("{load:.1}"));
+        let interruptions = known(steady.interruptions);
+        line(f, "  interrupted", format_args!("{interruptions} times by other work, load {load}"))?;
         line(f, "  buffer fills", format_args!("{}", Commas(steady.fills)))?;
         let mut times = String::new();
         for (name, value) in self.latency.named() {
@@ -218,6 +229,7 @@ impl Outcome {
             json.number("memory_calls", self.steady.memory_calls);
             json.optional("minor_page_faults", self.steady.minor_faults);
             json.optional("major_page_faults", self.steady.major_faults);
+            json.optional("interruptions", self.steady.interruptions);
             json.number("fills", self.steady.fills);
         });
         json.object("latency_ns", |json| {

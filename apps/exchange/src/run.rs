@@ -33,8 +33,9 @@ use crate::keeper::{Keeper, Unknown};
 use crate::lobster::BadLine;
 use crate::notes::{Output, Outputs, Scribe, Wanted, write_book};
 use crate::orderbook::Compared;
+use crate::pace::Pace;
 use crate::places::{Home, Places};
-use crate::steady::{Readings, resident};
+use crate::steady::{Readings, load, resident};
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
@@ -69,6 +70,10 @@ pub struct RunOptions {
     pub orderbooks: Vec<PathBuf>,
     pub form: Option<Form>,
     pub day: DayOptions,
+    /// Whether a generated day has ten times as many orders live for a while.
+    pub burst: bool,
+    /// How many times as fast as they were recorded messages come in the steady part; at once without it.
+    pub pace: Option<f64>,
     pub home: Home,
     pub plan: Plan,
     /// Messages before the arena is frozen.
@@ -147,6 +152,10 @@ pub struct Outcome {
     /// Time of a message in the steady part.
     pub latency: Percentiles,
     pub busy: Duration,
+    /// How many times as fast as recorded messages came, and how many of them had to wait.
+    pub pace: Option<(f64, u64)>,
+    /// See [`load`].
+    pub load: Option<f64>,
     pub orders: usize,
     pub levels: usize,
     pub most: (usize, usize),
@@ -184,8 +193,14 @@ pub(crate) struct Shared {
 /// # Errors
 /// If the run could not begin.
 pub fn run(options: &RunOptions) -> Result<Outcome, String> {
+    if options.burst && options.day.messages < BURST_MESSAGES * options.day.live as u64 {
+        return Err(format!(
+            "a burst of {} live orders needs {BURST_MESSAGES} messages for each",
+            options.day.live
+        ));
+    }
     let source = if options.inputs.is_empty() {
-        Source::day(options.day)
+        Source::day(options.day, options.burst)
     } else {
         Source::files(&options.inputs, &options.orderbooks, options.form)?
     };
@@ -316,7 +331,7 @@ impl Watched {
             let violated = format!("the contract was violated: {} alarms", outcome.alarms);
             outcome.failures.push(violated);
         }
-        outcome.warnings = self.warnings;
+        outcome.warnings.extend(self.warnings);
         outcome.failures.extend(self.failure);
     }
 }
@@ -410,6 +425,7 @@ impl Visitor for Keep<'_> {
         let mut latencies = Histogram::new();
         let mut busy = Duration::ZERO;
         let mut start = None;
+        let mut pace = options.pace.map(Pace::new);
         let mut stopped = None;
         let mut number = 0;
         let guard =
@@ -431,6 +447,10 @@ impl Visitor for Keep<'_> {
             for frame in deframer.frames(&block.bytes, block.offset) {
                 if number == options.warmup && start.is_none() {
                     start = Some(warm_up(shared, arena, &mut rehearsal, &guard));
+                    clock = Instant::now();
+                }
+                if let (Some(pace), Some(_), Ok(framed)) = (&mut pace, &start, &frame) {
+                    pace.wait(form, framed.bytes, || guard.check());
                     clock = Instant::now();
                 }
                 let kept = match frame {
@@ -490,6 +510,11 @@ impl Visitor for Keep<'_> {
             failures.extend(write_book(book, &keeper.books, |locate| keeper.stock(locate).name).err());
         }
         let by_type = (0..=u8::MAX).map(|kind| (kind, keeper.by_type[usize::from(kind)]));
+        let is_half = failures.is_empty()
+            && stop::signal().is_none()
+            && form != Form::Lobster
+            && keeper.last_event != Some(END_OF_MESSAGES);
+        let warnings = is_half.then(|| HALF_DAY.to_owned()).into_iter().collect();
         let books = &keeper.books;
         Ok(Outcome {
             by_type: by_type.filter(|(_, count)| *count > 0).collect(),
@@ -499,6 +524,8 @@ impl Visitor for Keep<'_> {
             steady,
             latency: latencies.percentiles(),
             busy,
+            pace: options.pace.zip(pace.map(|pace| pace.waited())),
+            load: load(),
             orders: books.len(),
             levels: books.levels_live(),
             most: books.most(),
@@ -511,11 +538,21 @@ impl Visitor for Keep<'_> {
             arena_bytes: arena.sizes().committed,
             table_bytes: books.table_bytes(),
             resident: resident(),
+            warnings,
             failures,
             ..Outcome::default()
         })
     }
 }
+
+/// How many messages a day has at least for each live order, if it is to reach its burst and to come back.
+const BURST_MESSAGES: u64 = 40;
+
+/// The system event that ends a day.
+const END_OF_MESSAGES: u8 = b'C';
+
+const HALF_DAY: &str =
+    "the input does not end with the end of messages (system event C): it may be a part of a day";
 
 /// What the hot thread is held to. A general allocator is called for each order: that is counted, and is no violation.
 pub(crate) const fn hot_thread(home: Home, name: &'static str) -> HotThread<'static> {

@@ -17,6 +17,8 @@ pub struct Readings {
     /// Page faults, by the kernel's own count; `None` if it does not say.
     pub minor_faults: Option<u64>,
     pub major_faults: Option<u64>,
+    /// How often the kernel gave this thread's processor to other work; `None` if it does not say.
+    pub interruptions: Option<u64>,
 }
 
 impl Readings {
@@ -24,41 +26,54 @@ impl Readings {
     pub fn take(arena: &ArenaVm) -> Self {
         let count = |class| current::count(class).0 as u64;
         let calls = [ViolationClass::Alloc, ViolationClass::Realloc, ViolationClass::Dealloc];
-        let faults = faults_of_this_thread();
+        let usage = usage_of_this_thread();
         Self {
             arena_growth: arena.counts().growth.get() + arena.counts().growth_refused.get(),
             fills: arena.counts().fills.get(),
             allocator_calls: calls.into_iter().map(count).sum(),
             memory_calls: count(ViolationClass::MemoryCall),
-            minor_faults: faults.map(|(minor, _)| minor),
-            major_faults: faults.map(|(_, major)| major),
+            minor_faults: usage.map(|usage| usage.minor_faults),
+            major_faults: usage.map(|usage| usage.major_faults),
+            interruptions: usage.map(|usage| usage.interruptions),
         }
     }
 
     /// What came since earlier ones.
     pub fn since(&self, earlier: &Self) -> Self {
-        let faults =
+        let more =
             |now: Option<u64>, earlier: Option<u64>| now.zip(earlier).map(|(now, earlier)| now - earlier);
         Self {
             arena_growth: self.arena_growth - earlier.arena_growth,
             fills: self.fills - earlier.fills,
             allocator_calls: self.allocator_calls - earlier.allocator_calls,
             memory_calls: self.memory_calls - earlier.memory_calls,
-            minor_faults: faults(self.minor_faults, earlier.minor_faults),
-            major_faults: faults(self.major_faults, earlier.major_faults),
+            minor_faults: more(self.minor_faults, earlier.minor_faults),
+            major_faults: more(self.major_faults, earlier.major_faults),
+            interruptions: more(self.interruptions, earlier.interruptions),
         }
     }
 
-    /// Whether nothing was asked of the arena, the global allocator and the kernel.
+    /// Whether nothing was asked of the arena, the global allocator and the kernel. Other work that took the processor is no
+    /// fault of the thread.
     pub fn are_zero(&self) -> bool {
         let faults = self.minor_faults.unwrap_or(0) + self.major_faults.unwrap_or(0);
         self.arena_growth + self.allocator_calls + self.memory_calls + faults == 0
     }
 }
 
-/// The page faults of this thread so far, without and with a device.
+/// What the kernel has counted of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Page faults without and with a device.
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    /// Involuntary context switches.
+    pub interruptions: u64,
+}
+
+/// What the kernel has counted of this thread so far.
 #[cfg(target_os = "linux")]
-pub fn faults_of_this_thread() -> Option<(u64, u64)> {
+pub fn usage_of_this_thread() -> Option<Usage> {
     let mut usage = core::mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is valid for the kernel to write a `rusage` to.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
@@ -67,13 +82,22 @@ pub fn faults_of_this_thread() -> Option<(u64, u64)> {
     }
     // SAFETY: the call succeeded, so the kernel wrote all of it.
     let usage = unsafe { usage.assume_init() };
-    Some((u64::try_from(usage.ru_minflt).ok()?, u64::try_from(usage.ru_majflt).ok()?))
+    Some(Usage {
+        minor_faults: usage.ru_minflt.try_into().ok()?,
+        major_faults: usage.ru_majflt.try_into().ok()?,
+        interruptions: usage.ru_nivcsw.try_into().ok()?,
+    })
 }
 
-/// The page faults of this thread so far; `None` where the kernel does not say.
+/// What the kernel has counted of this thread so far; `None`: it does not say.
 #[cfg(not(target_os = "linux"))]
-pub const fn faults_of_this_thread() -> Option<(u64, u64)> {
+pub const fn usage_of_this_thread() -> Option<Usage> {
     None
+}
+
+/// The processes that wanted a processor, on average over the last minute.
+pub fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 /// The bytes of memory that the process has, and had at most.
@@ -94,8 +118,8 @@ mod tests {
     fn sees_a_deliberate_first_touch() {
         // More than any allocator keeps ready, so the pages are fresh.
         let mut fresh = vec![0_u8; 64 << 20];
-        let (before, _) = faults_of_this_thread().unwrap();
+        let before = usage_of_this_thread().unwrap().minor_faults;
         core::hint::black_box(&mut fresh).iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        assert!(faults_of_this_thread().unwrap().0 > before);
+        assert!(usage_of_this_thread().unwrap().minor_faults > before);
     }
 }

@@ -14,31 +14,49 @@ use super::tables::{Comparison, Row, Table};
 use super::{median, text};
 use crate::histogram::Percentiles;
 
-/// Compares in that many processes of this program, and takes medians.
+/// Compares in that many processes of this program, and takes medians. The order of homes is drawn from `draw` in the first,
+/// and from the numbers after it in the others. A process ends if this one does.
 ///
 /// # Errors
 /// What a process says that failed, and if it cannot be started or understood.
-pub fn compare_in_processes(count: u64, arguments: &[OsString]) -> Result<Comparison, String> {
+pub fn compare_in_processes(count: u64, draw: u64, arguments: &[OsString]) -> Result<Comparison, String> {
     let program = std::env::current_exe().map_err(text)?;
     let mut runs = Vec::new();
-    for draw in 1..=count {
+    for number in 0..count {
+        let name = format!("process {} of {count}", number + 1);
+        let mut child = Command::new(&program);
+        child.args(arguments).stderr(Stdio::inherit());
         // The last `--draw` counts.
-        let child = Command::new(&program)
-            .args(arguments)
-            .args(["--processes", "1", "--rows", "--draw", &draw.to_string()])
-            .stderr(Stdio::inherit())
+        child.args(["--processes", "1", "--rows", "--draw", &draw.wrapping_add(number).to_string()]);
+        end_with_this(&mut child);
+        let child = child
             .output()
-            .map_err(text)?;
+            .map_err(|error| format!("{name}: {} did not start: {error}", program.display()))?;
         if !child.status.success() {
-            return Err(format!("the comparison in process {draw} of {count} failed: {}", child.status));
+            return Err(format!("{name} failed: {}", child.status));
         }
         let rows = String::from_utf8_lossy(&child.stdout);
-        runs.push(
-            read(&rows).ok_or_else(|| format!("process {draw} of {count} wrote what is no comparison"))?,
-        );
+        runs.push(read(&rows).ok_or_else(|| format!("{name} wrote what is no comparison"))?);
     }
     merge(&runs).ok_or_else(|| "the processes compared different homes or phases".into())
 }
+
+/// Has the kernel end a process when the thread ends that starts it.
+#[cfg(target_os = "linux")]
+fn end_with_this(child: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: `prctl` may be called between fork and exec, and neither allocates nor takes a lock.
+    unsafe {
+        child.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+}
+
+/// This system does not do it for us.
+#[cfg(not(target_os = "linux"))]
+const fn end_with_this(_child: &mut Command) {}
 
 impl Comparison {
     /// What [`compare_in_processes`] reads.

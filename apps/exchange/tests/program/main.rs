@@ -3,6 +3,7 @@
 mod inputs;
 mod lobster;
 mod outputs;
+mod steady;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -313,4 +314,45 @@ fn no_output_is_an_input_or_another_output() {
 fn an_engine_without_a_steady_part_fails() {
     let ran = exchange(&[&["engine", "--warmup", "900000"], &SMALL[..]].concat());
     assert!(!ran.status.success() && text(&ran.stderr).contains("--warmup"), "{}", text(&ran.stderr));
+}
+
+/// (design/exchange.md `.compare.processes`)
+#[cfg(target_os = "linux")]
+#[test]
+fn processes_that_compare_end_with_the_first() {
+    use core::time::Duration;
+    use std::time::Instant;
+    let alive = |pid: &str| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        // A zombie has ended, too.
+        status.is_ok_and(|status| !status.rsplit(')').next().is_some_and(|rest| rest.starts_with(" Z")))
+    };
+    let mut first = Command::new(env!("CARGO_BIN_EXE_exchange"))
+        .args(["compare", "--processes", "2", "--live", "1e6", "--chunks", "10000", "--homes", "hand,pools"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{pid}/task/{pid}/children", pid = first.id());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let other = loop {
+        let listed = std::fs::read_to_string(&children).unwrap();
+        match listed.split_whitespace().next() {
+            // It has asked for its end by the time that its program is ours.
+            Some(other)
+                if std::fs::read_to_string(format!("/proc/{other}/cmdline"))
+                    .is_ok_and(|line| line.contains("--rows")) =>
+            {
+                break other.to_owned();
+            }
+            _ => assert!(Instant::now() < deadline, "no process has begun"),
+        }
+        std::thread::yield_now();
+    };
+    assert!(alive(&other));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    while alive(&other) {
+        assert!(Instant::now() < deadline, "the other process goes on");
+        std::thread::yield_now();
+    }
 }
