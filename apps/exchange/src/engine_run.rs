@@ -134,7 +134,7 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
                 let [orders, levels] = &pools;
                 warm::<PointedOrder, _>(orders)?;
                 warm::<PointedLevel, _>(levels)?;
-                let (to_engine, slips) = RingBuffer::new(SLIPS);
+                let (to_engine, slips) = touched_ring();
                 gateway = Some(
                     spawn(scope, "gateway", move || {
                         let cache = orders.cache();
@@ -152,7 +152,7 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
                 })
             }
             (true, _) => {
-                let (to_engine, slips) = RingBuffer::new(SLIPS);
+                let (to_engine, slips) = touched_ring();
                 gateway = Some(
                     spawn(scope, "gateway", move || {
                         forward::<HeapSeats<Global>>(common, taker, to_engine, || HeapSeat::new(Global))
@@ -206,6 +206,20 @@ pub fn run_engine(options: &EngineOptions) -> Result<EngineOutcome, String> {
 
 fn join<T>(thread: ScopedJoinHandle<'_, T>, name: &str) -> Result<T, String> {
     thread.join().map_err(|_| format!("the {name}'s thread panicked"))
+}
+
+/// A ring of slips whose memory has been written to.
+fn touched_ring<S>() -> (Producer<Slip<S>>, Consumer<Slip<S>>) {
+    let (mut to_engine, slips) = RingBuffer::<Slip<S>>::new(SLIPS);
+    if let Ok(mut places) = to_engine.write_chunk_uninit(SLIPS) {
+        let (first, second) = places.as_mut_slices();
+        for place in first.iter_mut().chain(second) {
+            let bytes = core::hint::black_box(place.as_mut_ptr().cast::<u8>());
+            // SAFETY: a place for a slip, which takes bytes, and in which there is none: the chunk is not committed.
+            unsafe { bytes.write_bytes(0, size_of::<Slip<S>>()) };
+        }
+    }
+    (to_engine, slips)
 }
 
 /// Readings and the time when the steady part began.
@@ -537,13 +551,16 @@ impl fmt::Display for EngineOutcome {
                 continue;
             };
             let faults = steady.minor_faults.zip(steady.major_faults);
-            let faults =
-                faults.map_or_else(|| "unknown".to_owned(), |(minor, major)| (minor + major).to_string());
+            let known =
+                |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
+            let faults = known(faults.map(|(minor, major)| minor + major));
+            let interruptions = known(steady.interruptions);
             line(
                 f,
                 name,
                 format_args!(
-                    "steady: {} in {:.1} s; arena growth {}, allocator calls {}, memory calls {}, page faults {faults}",
+                    "steady: {} in {:.1} s; arena growth {}, allocator calls {}, memory calls {}, page faults {faults}; \
+                     interrupted {interruptions} times",
                     Commas(*count),
                     time.as_secs_f64(),
                     steady.arena_growth,
