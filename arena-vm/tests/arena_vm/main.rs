@@ -10,6 +10,7 @@ mod chosen_memory;
 mod common;
 mod contents;
 mod failures;
+mod linear;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux;
 #[cfg(all(target_os = "linux", not(miri)))]
