@@ -19,7 +19,7 @@ fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
 }
 
 // The portable platform, which Miri has too, takes its address space from the global allocator.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(any(target_os = "linux", windows), not(miri)))]
 #[global_allocator]
 static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(1 << 30));
 // WebAssembly's memory is taken as it is needed.
@@ -42,7 +42,7 @@ unsafe fn bytes<'a>(object: *const u8, size: usize) -> &'a [u8] {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(any(target_os = "linux", windows), not(miri)))]
 fn threads_and_collections_live_in_the_pool() {
     use std::collections::HashMap;
     use tripoint_core::{Addr, Arena, Check, CheckLevel};

@@ -9,15 +9,18 @@ use crate::chosen_memory::{HugePages, Placement};
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
+/// The default reservation: 256 GiB, because addresses cost little.
+#[cfg(all(windows, target_pointer_width = "64", not(miri)))]
+const RESERVE: usize = 256 << 30;
 /// The default reservation: 1 GiB, because addresses are few, or come from an allocator that takes memory for them
 /// when they are touched.
 #[cfg(all(
-    any(unix, target_arch = "wasm32"),
-    not(any(all(target_os = "linux", target_pointer_width = "64"), miri))
+    any(unix, windows, target_arch = "wasm32"),
+    not(any(all(any(target_os = "linux", windows), target_pointer_width = "64"), miri))
 ))]
 const RESERVE: usize = 1 << 30;
-/// The default reservation: 64 MiB, because all of it is real memory at once.
-#[cfg(any(miri, not(any(unix, target_arch = "wasm32"))))]
+/// The default reservation: 64 MiB, because all of it may be real memory at once.
+#[cfg(any(miri, not(any(unix, windows, target_arch = "wasm32"))))]
 const RESERVE: usize = 64 << 20;
 
 /// The smallest reservation that is accepted by default: 64 MiB; or none, where it is real memory at once and grows.
@@ -70,9 +73,9 @@ pub struct ArenaVmOptions {
     /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
     /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
-    /// By default 2 TiB on 64-bit Linux; 1 GiB on 32-bit Linux, on other systems of the Unix kind and on WebAssembly; and
-    /// 64 MiB elsewhere and under Miri. WebAssembly's memory is taken as it is needed, some at a time. On the other systems
-    /// but Linux this comes from the global allocator, which may take memory for all of it at once; that of Windows does.
+    /// By default 2 TiB on 64-bit Linux; 256 GiB on 64-bit Windows; 1 GiB on the same with 32 bits, on other systems of the
+    /// Unix kind and on WebAssembly; and 64 MiB elsewhere and under Miri. WebAssembly's memory is taken as it is needed, some at
+    /// a time. On other systems this comes from the global allocator, which may take memory for all of it at once.
     pub reserve: usize,
     /// The smallest reservation that is accepted, and is made at once; by default 64 MiB, and none on WebAssembly.
     pub reserve_floor: usize,

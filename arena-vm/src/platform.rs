@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `native` | the platform that an arena uses by default |
 //! | `linux` | Linux: one private mapping, opened page by page |
+//! | `windows` | Windows: addresses that are reserved and committed apart |
 //! | `linear`, `released`, `wasm` | WebAssembly: memory that only grows |
 //! | `portable` | no operating system, but the global allocator |
 //! | `borrowed` | a borrowed platform |
@@ -53,6 +54,8 @@ mod touch;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 mod watch;
+#[cfg(windows)]
+mod windows;
 #[cfg(target_os = "linux")]
 mod zeroing;
 
@@ -544,6 +547,9 @@ impl PlatformError {
             "zero" | "discard" => {
                 "let system call filters pass mincore and madvise; until then zeros are written, and large objects keep \
                  their memory until they have moved"
+            }
+            "lock" if cfg!(windows) => {
+                "raise the minimum working set (SetProcessWorkingSetSize), or do not lock"
             }
             "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
             "populate" => "free memory, or raise the memory limit of the control group",

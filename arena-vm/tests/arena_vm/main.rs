@@ -30,6 +30,8 @@ mod pretended;
 mod refused_addresses;
 mod steps;
 mod threads;
+#[cfg(all(windows, target_pointer_width = "64", not(miri)))]
+mod windows;
 mod written;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod written_linux;
