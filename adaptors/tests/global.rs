@@ -5,8 +5,10 @@ use core::alloc::{GlobalAlloc, Layout};
 
 use tripoint_adaptors::GlobalPool;
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+#[cfg(not(target_family = "wasm"))]
+use tripoint_core::Store;
 use tripoint_core::internal::{AtomicBool, Ordering};
-use tripoint_core::{Error, PoolClass, Result, Store};
+use tripoint_core::{Error, PoolClass, Result};
 #[cfg(unix)]
 use tripoint_pools::{DebugOptions, DebugPool, DebugReport};
 use tripoint_pools::{Mvff, MvffOptions};
@@ -17,9 +19,14 @@ fn pool_of_size(reserve: usize) -> Result<Mvff<ArenaVm>> {
 }
 
 // The portable platform, which Miri has too, takes its address space from the global allocator.
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(any(target_os = "linux", windows), not(miri)))]
 #[global_allocator]
 static GLOBAL: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(1 << 30));
+// WebAssembly's memory is taken as it is needed.
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static GLOBAL: GlobalPool<Mvff<ArenaVm>> =
+    GlobalPool::new(|| Mvff::create(ArenaVm::create(ArenaVmOptions::default())?, MvffOptions::default()));
 
 fn layout(size: usize) -> Layout {
     Layout::from_size_align(size, 8).unwrap()
@@ -35,7 +42,7 @@ unsafe fn bytes<'a>(object: *const u8, size: usize) -> &'a [u8] {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(any(target_os = "linux", windows), not(miri)))]
 fn threads_and_collections_live_in_the_pool() {
     use std::collections::HashMap;
     use tripoint_core::{Addr, Arena, Check, CheckLevel};
@@ -148,6 +155,7 @@ fn an_allocation_while_the_pool_is_made_is_refused() {
 }
 
 #[test]
+#[cfg(not(target_family = "wasm"))]
 fn threads_that_ask_first_together_find_one_pool() {
     static SHARED: GlobalPool<Mvff<ArenaVm>> = GlobalPool::new(|| pool_of_size(4 << 20));
     std::thread::scope(|scope| {

@@ -55,7 +55,7 @@ use crate::parking::Futex;
 use crate::platform::native::Native;
 use crate::platform::{Platform, PlatformError};
 use crate::regions::Regions;
-use crate::reservation::Reservation;
+use crate::reservation::{Growth, Reservation};
 
 const SIGNATURE: u32 = 0x7290_0010;
 
@@ -93,9 +93,10 @@ impl<P: Platform> ArenaVm<P> {
         let base = Addr::of(reservation.base().as_ptr());
         let usable = reservation.size().min(ADDRESS_CEILING.saturating_sub(base.get()));
         let no_room = Error::Parameter("the reservation has no room for a tract table and one grain");
-        let regions = Regions::new(usable, grain, reservation.align(), page).ok_or(no_room)?;
+        let is_memory = reservation.platform().reserves_memory();
+        let regions = Regions::new(usable, grain, reservation.align(), page, is_memory).ok_or(no_room)?;
         // The tables and one grain are in what is reserved at first.
-        if !reservation.grow_to(regions.grain_offset(1)) {
+        if reservation.grow_to(regions.grain_offset(1), regions.size()) != Growth::Follows {
             return Err(no_room);
         }
         let range = AddrRange::with_size(base, regions.size());
@@ -146,13 +147,13 @@ impl<P: Platform> ArenaVm<P> {
         unsafe { self.reservation.map_huge_pages(self.regions.grains_offset, grains) }?;
         self.reservation.place_all()?;
         if !self.options.inherit_on_fork {
-            self.reservation.no_inherit()?;
+            self.keep_from_children()?;
         }
         if self.options.huge_pages {
-            // SAFETY: the grains are one or more whole pages of the reservation.
-            unsafe {
-                self.reservation.advise_huge_pages(self.regions.grains_offset, self.reserved_grains())
-            }?;
+            for grains in self.stretches(self.regions.grains_offset) {
+                // SAFETY: the grains are one or more whole pages of the reservation.
+                unsafe { self.reservation.advise_huge_pages(grains.start, grains.len()) }?;
+            }
         }
         Ok(())
     }
@@ -374,7 +375,8 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
     }
 
     fn keep_from_children(&self) -> Result<()> {
-        self.reservation.no_inherit()
+        // SAFETY: the stretches are all of the reservation, in whole grains, without its gaps.
+        unsafe { self.reservation.no_inherit(self.stretches(0)) }
     }
 
     fn write_watch(&self) -> Result<&dyn WriteWatch> {
@@ -451,5 +453,6 @@ impl<P: Platform> Drop for ArenaVm<P> {
         self.signature.clear();
         // The reservation is released after this, so its addresses are not another arena's yet.
         self.report(Event::DestroyArena { range: self.range });
+        self.release_behind_gaps();
     }
 }

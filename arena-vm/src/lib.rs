@@ -72,4 +72,6 @@ pub use platform::{Platform, PlatformError, Watch};
 #[doc(hidden)]
 pub mod mock {
     pub use crate::platform::failing::{Call, Failing};
+    pub use crate::platform::linear::{Linear, LinearMemory};
+    pub use crate::platform::released::Released;
 }

@@ -9,16 +9,22 @@ use crate::chosen_memory::{HugePages, Placement};
 /// The default reservation: 2 TiB, because addresses cost nothing.
 #[cfg(all(target_os = "linux", target_pointer_width = "64", not(miri)))]
 const RESERVE: usize = 2 << 40;
+/// The default reservation: 256 GiB, because addresses cost little.
+#[cfg(all(windows, target_pointer_width = "64", not(miri)))]
+const RESERVE: usize = 256 << 30;
 /// The default reservation: 1 GiB, because addresses are few, or come from an allocator that takes memory for them
 /// when they are touched.
-#[cfg(all(unix, not(any(all(target_os = "linux", target_pointer_width = "64"), miri))))]
+#[cfg(all(
+    any(unix, windows, target_arch = "wasm32"),
+    not(any(all(any(target_os = "linux", windows), target_pointer_width = "64"), miri))
+))]
 const RESERVE: usize = 1 << 30;
-/// The default reservation: 64 MiB, because all of it is real memory at once.
-#[cfg(any(miri, not(unix)))]
+/// The default reservation: 64 MiB, because all of it may be real memory at once.
+#[cfg(any(miri, not(any(unix, windows, target_arch = "wasm32"))))]
 const RESERVE: usize = 64 << 20;
 
-/// The smallest reservation that is accepted by default.
-const RESERVE_FLOOR: usize = 64 << 20;
+/// The smallest reservation that is accepted by default: 64 MiB; or none, where it is real memory at once and grows.
+const RESERVE_FLOOR: usize = if cfg!(target_arch = "wasm32") { 0 } else { 64 << 20 };
 
 /// The default grain: the smallest amount of memory that the kernel is asked for.
 const GRAIN: usize = 64 << 10;
@@ -67,11 +73,11 @@ pub struct ArenaVmOptions {
     /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
     /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
-    /// By default 2 TiB on 64-bit Linux, 1 GiB on 32-bit Linux and other systems of the Unix kind, and 64 MiB elsewhere and
-    /// under Miri. On systems other than Linux this comes from the global allocator, which may take memory for all of it at
-    /// once; Windows and WebAssembly do.
+    /// By default 2 TiB on 64-bit Linux; 256 GiB on 64-bit Windows; 1 GiB on the same with 32 bits, on other systems of the
+    /// Unix kind and on WebAssembly; and 64 MiB elsewhere and under Miri. WebAssembly's memory is taken as it is needed, some at
+    /// a time. On other systems this comes from the global allocator, which may take memory for all of it at once.
     pub reserve: usize,
-    /// The smallest reservation that is accepted, and is made at once; by default 64 MiB.
+    /// The smallest reservation that is accepted, and is made at once; by default 64 MiB, and none on WebAssembly.
     pub reserve_floor: usize,
     /// The unit of tracts: a power of two, at least a page; by default 64 KiB.
     pub grain: usize,
@@ -85,7 +91,8 @@ pub struct ArenaVmOptions {
     ///
     /// A growth commits this share of what is committed ahead of need, but at most a quarter of it and 16 MiB, so that a
     /// program that grows makes few calls of the system. What is ahead takes no memory until it is touched. Nothing is
-    /// committed ahead if committed pages get memory at once ([`ArenaVmOptions::prefault`], [`ArenaVmOptions::lock`]).
+    /// committed ahead if committed pages get memory at once ([`ArenaVmOptions::prefault`], [`ArenaVmOptions::lock`]), nor
+    /// on WebAssembly.
     pub spare_share: u8,
     /// When committed pages get memory behind them; by default at the first touch.
     pub prefault: Prefault,

@@ -18,6 +18,8 @@
 //! |---|---|
 //! | `native` | the platform that an arena uses by default |
 //! | `linux` | Linux: one private mapping, opened page by page |
+//! | `windows` | Windows: addresses that are reserved and committed apart |
+//! | `linear`, `released`, `wasm` | WebAssembly: memory that only grows |
 //! | `portable` | no operating system, but the global allocator |
 //! | `borrowed` | a borrowed platform |
 //! | `failing` | a platform that fails on demand, for tests |
@@ -42,10 +44,18 @@ use tripoint_core::{AddrRange, NodeSet, Resource};
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 mod borrowed;
+#[cfg(any(target_arch = "wasm32", feature = "mock"))]
+pub(crate) mod linear;
 pub(crate) mod native;
 pub(crate) mod portable;
+#[cfg(any(target_arch = "wasm32", feature = "mock"))]
+pub(crate) mod released;
 mod touch;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
 mod watch;
+#[cfg(windows)]
+mod windows;
 #[cfg(target_os = "linux")]
 mod zeroing;
 
@@ -84,7 +94,7 @@ pub use watch::Watch;
 ///
 /// In every method `base` and `size` name pages of one reservation: `base` is a
 /// multiple of [`Platform::page_size`], `size` is one too and is not zero, and
-/// the whole range lies in a reservation of this platform that was not released.
+/// the whole range lies in a reservation of this platform that was not released, and in none of its gaps.
 /// Further duties stand at each method. Any thread may call any method.
 ///
 /// A call that fails has changed nothing, unless its documentation says otherwise.
@@ -120,14 +130,16 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// If the platform has no such range of addresses.
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError>;
 
-    /// Returns a whole reservation, whatever the states of its pages.
+    /// Returns a whole reservation, whatever the states of its pages; if it has gaps, the part up to the first, or one
+    /// between two of them.
     ///
     /// # Errors
     /// If the platform refuses. The addresses are then lost.
     ///
     /// # Safety
-    /// - `base`, `size` and `align` are those of one [`Platform::reserve`].
-    /// - Nothing uses the reservation any more.
+    /// - `base`, `size` and `align` are those of one [`Platform::reserve`], or of a part of a reservation that
+    ///   [`Platform::extend`] placed behind a gap; `size` with what extended it.
+    /// - Nothing uses these addresses any more.
     unsafe fn release(&self, base: NonNull<u8>, size: usize, align: usize) -> Result<(), PlatformError>;
 
     /// Commits pages. Pages that are committed already keep their contents.
@@ -466,18 +478,35 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
         Err(PlatformError { call: "reserve_with_room", code: 0, addr: 0, size, limit: None })
     }
 
-    /// Reserves the `more` bytes that follow a reservation, one or more whole pages, unless something is there. They
-    /// are part of the reservation from here on, with its provenance. The default refuses.
+    /// Reserves `more` bytes that follow a reservation, one or more whole pages. If something is there, the platform may
+    /// reserve as many farther on, at a multiple of `align` from the base and within `room` bytes of it; what lies between
+    /// is a gap, which is not the reservation's. Returns where they begin, in bytes from the base. They are part of the
+    /// reservation from here on, with its provenance. The default refuses.
     ///
     /// # Errors
-    /// If the platform refuses, if part of the addresses is taken, or if it cannot do this at all.
+    /// If the platform refuses, if the addresses are taken, or if it cannot do this at all.
     ///
     /// # Safety
-    /// - `base` and `size` are those of a reservation that was made by [`Platform::reserve_with_room`], and `size + more` is
-    ///   at most its room. No other thread extends it at the same time.
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
-        let _ = more;
+    /// - `base` is that of a reservation that was made by [`Platform::reserve_with_room`] with this `room`, and `size`
+    ///   is where what is reserved of it ends. No other thread extends it at the same time.
+    /// - `align` is a power of two, at least a page, and at most the alignment of the reservation. `size` is a multiple of
+    ///   it, and `size + more` at most `room`.
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<usize, PlatformError> {
+        let _ = (more, room, align);
         Err(PlatformError { call: "extend", code: 0, addr: base.addr().get(), size, limit: None })
+    }
+
+    /// Whether addresses are memory as soon as they are reserved. An arena then reserves few at first, and more as it needs
+    /// them, by [`Platform::extend`]. By default they are not.
+    fn reserves_memory(&self) -> bool {
+        false
     }
 
     /// The most memory, in bytes, that the system allows the process and those that it shares a limit with, as
@@ -518,6 +547,9 @@ impl PlatformError {
             "zero" | "discard" => {
                 "let system call filters pass mincore and madvise; until then zeros are written, and large objects keep \
                  their memory until they have moved"
+            }
+            "lock" if cfg!(windows) => {
+                "raise the minimum working set (SetProcessWorkingSetSize), or do not lock"
             }
             "lock" => "raise the locked memory limit (ulimit -l), or do not lock",
             "populate" => "free memory, or raise the memory limit of the control group",

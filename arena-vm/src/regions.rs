@@ -33,11 +33,13 @@ pub(crate) struct Regions {
 
 impl Regions {
     /// Divides `size` bytes, with grain zero at a multiple of `align`. Returns `None` if they
-    /// have no room for one grain.
-    pub(crate) fn new(size: usize, grain: Align, align: Align, page: Align) -> Option<Self> {
+    /// have no room for one grain. If addresses are memory (`is_memory`), descriptors have the least that they can have:
+    /// grains serve them after that.
+    pub(crate) fn new(size: usize, grain: Align, align: Align, page: Align, is_memory: bool) -> Option<Self> {
         let table_size = page.round_up((size / grain.get()).checked_mul(size_of::<Tract>())?)?;
-        let descriptors_size =
-            page.round_up((size / 64).clamp(DESCRIPTOR_PAGES_MIN * page.get(), DESCRIPTORS_MAX))?;
+        let least = DESCRIPTOR_PAGES_MIN * page.get();
+        let share = if is_memory { least } else { (size / 64).clamp(least, DESCRIPTORS_MAX) };
+        let descriptors_size = page.round_up(share)?;
         let grains_offset = align.round_up(table_size.checked_add(descriptors_size)?)?;
         let most = size.checked_sub(grains_offset)? / grain.get();
         let grains = u32::try_from(most).unwrap_or(u32::MAX);
@@ -92,11 +94,11 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: cases(256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn regions_do_not_overlap(size in 1..=SIZES, grain in 12u32..22, huge in any::<bool>()) {
+        fn regions_do_not_overlap(size in 1..=SIZES, grain in 12u32..22, huge in any::<bool>(), is_memory in any::<bool>()) {
             let power = |exponent: u32| Align::new(1 << exponent).unwrap();
             let (grain, page) = (power(grain), power(12));
             let align = if huge { grain.max(power(21)) } else { grain };
-            if let Some(regions) = Regions::new(size, grain, align, page) {
+            if let Some(regions) = Regions::new(size, grain, align, page, is_memory) {
                 prop_assert!(regions.table_size + regions.descriptors_size <= regions.grains_offset);
                 prop_assert!(regions.grains_offset % align.get() == 0);
                 prop_assert!(regions.size() <= size);

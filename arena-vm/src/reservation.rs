@@ -1,7 +1,9 @@
 //! The reservation: ranges of it are opened and closed, and it is released when dropped.
 
+mod extent;
 mod fitting;
 
+use core::ops::Range;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
@@ -11,10 +13,27 @@ use crate::chosen_memory::{HugePages, Placement};
 use crate::options::ArenaVmOptions;
 use crate::placement_check;
 use crate::platform::{Platform, PlatformError, Watch};
+use crate::regions::Regions;
+use extent::Extent;
 use fitting::{Granted, Request, STEP};
 
 /// The size of a huge page, at a multiple of which a processor can map one.
 pub(crate) const HUGE_PAGE: Align = Align::new(2 << 20).unwrap();
+
+/// How much more is reserved at a time if that is memory at once: a quarter of what there is, within these bounds, in
+/// bytes ([design/arena-vm.md `.gaps`](crate::design::arena_vm)).
+const RESERVE_STEP_MIN: usize = 1 << 20;
+const RESERVE_STEP_MAX: usize = 16 << 20;
+
+/// What became of a request for more addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Growth {
+    Refused,
+    /// They follow what was reserved before.
+    Follows,
+    /// They are apart, behind a gap that ends at this offset.
+    Apart(usize),
+}
 
 /// One reservation of a platform, with what the options say about its memory.
 ///
@@ -25,8 +44,8 @@ pub(crate) struct Reservation<P: Platform> {
     base: NonNull<u8>,
     /// What it can grow to.
     size: usize,
-    /// How much of that is reserved, from the base on: whole pages. Only grows.
-    reserved: Lock<usize>,
+    /// How much of that is reserved: whole pages.
+    extent: Lock<Extent>,
     align: Align,
     options: ArenaVmOptions,
     /// Whether children get a copy. At first this is as the options say.
@@ -57,20 +76,22 @@ impl<P: Platform> Reservation<P> {
                 .filter(|&size| isize::try_from(size).is_ok())
                 .ok_or(Error::Parameter("the reservation must be at most isize::MAX bytes"))
         };
-        let floor = whole_grains(options.reserve_floor.max(1))?;
         let wanted = whole_grains(options.reserve)?;
+        let floor =
+            whole_grains(options.reserve_floor.max(1))?.max(Self::least(&platform, wanted, grain, align));
         // Huge pages are mapped once, for all grains.
         let may_grow = options.explicit_huge_pages.is_none();
         let Granted { base, size, reserved } =
             Request { wanted, floor, grain, align, may_grow }.reserve(&platform).map_err(lacking)?;
-        let (reserved, inherited) = (Lock::new(reserved), AtomicBool::new(options.inherit_on_fork));
+        let extent = Lock::new(Extent::new(reserved));
+        let inherited = AtomicBool::new(options.inherit_on_fork);
         let (fresh_from, mappings) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (options, watch, refusal) = (*options, Watch::new(), Lock::new(None));
         Ok(Self {
             platform,
             base,
             size,
-            reserved,
+            extent,
             align,
             options,
             inherited,
@@ -81,41 +102,72 @@ impl<P: Platform> Reservation<P> {
         })
     }
 
-    /// Reserves the first `end` bytes, unless they are, and then a step more if the platform grants that. Returns whether
-    /// they are reserved.
+    /// What has to be reserved at first: if that is memory at once, no more than the tables and one grain.
+    fn least(platform: &P, wanted: usize, grain: Align, align: Align) -> usize {
+        let page = Align::new(platform.page_size()).filter(|_| platform.reserves_memory());
+        let regions = page.and_then(|page| Regions::new(wanted, grain, align, page, true));
+        regions.map_or(0, |regions| regions.grain_offset(1).min(wanted))
+    }
+
+    /// Reserves the first `end` bytes, unless they are, and then a step more if the platform grants that, within `room`
+    /// bytes. What is apart is known to the arena only when its table has skipped the gap (`ArenaVm::enter_reserved`).
     ///
     /// The lock is held meanwhile, so that of two threads that need more the second finds it
     /// ([design/arena-vm.md `.reserve.grow`](crate::design::arena_vm)).
     #[cold]
-    pub(crate) fn grow_to(&self, end: usize) -> bool {
-        let mut reserved = self.reserved.lock();
-        if end <= *reserved || end > self.size {
-            return end <= *reserved;
+    pub(crate) fn grow_to(&self, end: usize, room: usize) -> Growth {
+        let mut extent = self.extent.lock();
+        if let Some(apart) = extent.apart() {
+            return Growth::Apart(apart.start);
         }
-        let step = (self.size / STEP).next_multiple_of(self.options.grain);
-        let ends = [end.max(*reserved + step).min(self.size), end];
-        let Some(new) = ends.into_iter().find(|new| self.extend(*reserved, new - *reserved)) else {
-            return false;
+        let old = extent.end();
+        if end <= old {
+            return Growth::Follows;
+        }
+        if end > room {
+            return Growth::Refused;
+        }
+        let ends = [end.max(old + self.step(extent.size())).min(room), end];
+        let Some(more) = ends.into_iter().find_map(|new| self.extend(old, new - old, room)) else {
+            return Growth::Refused;
         };
         // What was advised for all of it does not hold for what comes now.
         self.fresh_from.store(self.size, Ordering::Relaxed);
-        let old = core::mem::replace(&mut *reserved, new);
-        drop(reserved);
+        extent.add(more.clone());
+        drop(extent);
         if self.is_watched() {
             // If this is refused, `take_written` finds that out.
             //
             // SAFETY: the pages were reserved just now, for the reservation whose watch this is.
-            let _ = unsafe { self.platform.watch(&self.watch, self.at(old), new - old) };
+            let _ = unsafe { self.platform.watch(&self.watch, self.at(more.start), more.len()) };
         }
-        true
+        if more.start == old { Growth::Follows } else { Growth::Apart(more.start) }
     }
 
-    /// Reserves `more` bytes behind the first `reserved`.
-    fn extend(&self, reserved: usize, more: usize) -> bool {
-        // SAFETY: that many bytes are reserved, and less than the size, so the reservation was made with that room. The
-        // caller has the lock, so no other thread extends it.
-        let extended = unsafe { self.platform.extend(self.base, reserved, more) };
-        extended.map_err(self.refused(Error::Limit)).is_ok()
+    /// How much is reserved at a time if `reserved` bytes are.
+    fn step(&self, reserved: usize) -> usize {
+        let step = match self.platform.reserves_memory() {
+            true => (reserved / 4).clamp(RESERVE_STEP_MIN, RESERVE_STEP_MAX),
+            false => self.size / STEP,
+        };
+        step.next_multiple_of(self.options.grain)
+    }
+
+    /// Reserves `more` bytes behind what ends at `end`, in whole grains, and returns where.
+    fn extend(&self, end: usize, more: usize, room: usize) -> Option<Range<usize>> {
+        let grain = self.options.grain;
+        // SAFETY: what is reserved ends there, and the room is at most the size, which is more than was reserved, so the
+        // reservation was made with that room. The grain is a power of two, at least a page, and at most the alignment;
+        // what is reserved is whole grains. The caller has the lock, so no other thread extends it.
+        let extended = unsafe { self.platform.extend(self.base, end, more, room, grain) };
+        let base = extended.map_err(self.refused(Error::Limit)).ok()?;
+        let is_ours = base >= end && base.is_multiple_of(grain) && base <= room && more <= room - base;
+        aver!(is_ours, "{more} bytes at {base} extend {end} of {room} bytes").then(|| base..base + more)
+    }
+
+    /// How much is reserved, and where. No call of the platform may be made with the lock.
+    pub(crate) const fn extent(&self) -> &Lock<Extent> {
+        &self.extent
     }
 
     pub(crate) fn platform(&self) -> &P {
@@ -131,9 +183,9 @@ impl<P: Platform> Reservation<P> {
         self.size
     }
 
-    /// How much of it is reserved, from the base on, in bytes.
+    /// How much of it is reserved, in bytes, without gaps.
     pub(crate) fn reserved(&self) -> usize {
-        *self.reserved.lock()
+        self.extent.lock().size()
     }
 
     /// The alignment of the base.
@@ -172,7 +224,7 @@ impl<P: Platform> Reservation<P> {
     /// - `offset` is at most the size of the reservation.
     pub(crate) unsafe fn at(&self, offset: usize) -> NonNull<u8> {
         // SAFETY: the reservation is one range with one provenance, of at most `isize::MAX` bytes, to which what it grows
-        // by is added. The caller's offset is inside it or at its end.
+        // by is added, gaps or not. The caller's offset is inside it or at its end.
         unsafe { self.base.add(offset) }
     }
 
@@ -227,7 +279,7 @@ impl<P: Platform> Reservation<P> {
         unsafe { self.platform.map_huge_pages(self.at(offset), size, pages) }.map_err(self.refused(error))
     }
 
-    /// Sets on which nodes the reservation will lie.
+    /// Sets on which nodes the reservation will lie, which has not grown yet.
     pub(crate) fn place_all(&self) -> Result<()> {
         // SAFETY: the whole reservation is one or more whole pages.
         unsafe { self.place(self.base, self.reserved()) }
@@ -245,11 +297,16 @@ impl<P: Platform> Reservation<P> {
     }
 
     /// Keeps the whole reservation out of child processes, permanently.
-    pub(crate) fn no_inherit(&self) -> Result<()> {
+    ///
+    /// # Safety
+    /// - The stretches are all of the reservation, in whole pages, without its gaps.
+    pub(crate) unsafe fn no_inherit(&self, mut stretches: impl Iterator<Item = Range<usize>>) -> Result<()> {
         // Stored first, so that a thread that opens a range meanwhile advises that range.
         let before = self.inherited.swap(false, Ordering::SeqCst);
-        // SAFETY: the whole reservation is one or more whole pages.
-        let kept = unsafe { self.platform.no_inherit(self.base, self.reserved()) };
+        // SAFETY: each stretch is one or more whole pages of the reservation.
+        let kept = stretches.try_for_each(|stretch| unsafe {
+            self.platform.no_inherit(self.at(stretch.start), stretch.len())
+        });
         if kept.is_err() {
             self.inherited.store(before, Ordering::SeqCst);
         }
@@ -469,20 +526,22 @@ impl<P: Platform> Reservation<P> {
         self.platform.is_watch_open(&self.watch)
     }
 
-    /// Watches writes to a range from here on, unless writes are watched.
+    /// Watches writes to ranges from here on, unless writes are watched.
     ///
     /// # Errors
     /// [`Error::Resource`] if the platform refuses.
     ///
     /// # Safety
-    /// - The range is one or more whole pages of the reservation.
-    pub(crate) unsafe fn watch_writes(&self, offset: usize, size: usize) -> Result<()> {
+    /// - Each range is one or more whole pages of the reservation, without its gaps.
+    pub(crate) unsafe fn watch_writes(&self, mut ranges: impl Iterator<Item = Range<usize>>) -> Result<()> {
         if self.is_watched() {
             return Ok(());
         }
         self.platform.open_watch(&self.watch).map_err(self.refused(Error::Resource))?;
-        // SAFETY: the range is one or more whole pages of the reservation (the caller's promise), whose watch this is.
-        let watched = unsafe { self.platform.watch(&self.watch, self.at(offset), size) };
+        // SAFETY: each is one or more whole pages of the reservation (the caller's promise), whose watch this is.
+        let watched = ranges.try_for_each(|range| unsafe {
+            self.platform.watch(&self.watch, self.at(range.start), range.len())
+        });
         watched.map_err(self.refused(Error::Resource))
     }
 
@@ -521,6 +580,26 @@ impl<P: Platform> Reservation<P> {
     }
 }
 
+impl<P: Platform> Reservation<P> {
+    /// Releases a stretch behind the first gap.
+    ///
+    /// # Safety
+    /// - The stretch lies between two gaps of the reservation, or behind the last. Nothing uses it any more, and it is
+    ///   released once.
+    pub(crate) unsafe fn release_stretch(&self, stretch: Range<usize>) {
+        // If the platform refuses, addresses are lost, and no caller is left that could act on it.
+        //
+        // SAFETY: `extend` placed the stretch at a multiple of the grain, and the caller says that all of it is passed, that
+        // it is unused, and that it was not released before.
+        let _ = unsafe { self.platform.release(self.at(stretch.start), stretch.len(), self.options.grain) };
+    }
+
+    /// Leaves the first stretch, which ends at `end`, to be released when the reservation is dropped.
+    pub(crate) fn cut(&self, end: usize) {
+        self.extent.lock().cut(end);
+    }
+}
+
 /// The error for a resource that was refused, with its limit if the platform knows that.
 fn lacking(refusal: PlatformError) -> Error {
     match refusal.limit {
@@ -534,10 +613,18 @@ impl<P: Platform> Drop for Reservation<P> {
         self.may_have_mappings(0);
         // SAFETY: the only owner of the reservation is being dropped, so no thread uses its watch.
         unsafe { self.platform.close_watch(&self.watch) };
+        let (end, apart) = {
+            let extent = self.extent.lock();
+            (extent.end(), extent.apart().cloned())
+        };
+        if let Some(apart) = apart {
+            // SAFETY: it lies behind the last gap, and the arena never had it.
+            unsafe { self.release_stretch(apart) };
+        }
         // If the platform refuses, addresses are lost, and no caller is left that could act on it.
         //
-        // SAFETY: base, size and alignment are those of the reservation. Its only owner is being
-        // dropped, so nothing uses it any more.
-        let _ = unsafe { self.platform.release(self.base, self.reserved(), self.align.get()) };
+        // SAFETY: base, size and alignment are those of the reservation, whose other stretches the arena has released. Its
+        // only owner is being dropped, so nothing uses it any more.
+        let _ = unsafe { self.platform.release(self.base, end, self.align.get()) };
     }
 }

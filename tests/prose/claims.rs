@@ -265,6 +265,11 @@ fn claims_of_design() -> Vec<Claim> {
         claim("design/arena-vm.md", "1/64th, at most {}", [arena("DESCRIPTORS_MAX")]),
         claim("design/arena-vm.md", "raises the floor by as much, up to {}", [arena("SPARE_AGAIN")]),
         claim("design/arena-vm.md", "and up to {} (four grains", [arena("SPARE_FLOOR")]),
+        claim(
+            "design/arena-vm.md",
+            "a quarter of what it has, from {} to {}, at a time",
+            [arena("RESERVE_STEP_MIN"), arena("RESERVE_STEP_MAX")],
+        ),
         claim("design/arena-vm.md", "if that is less, and at most {}", [arena("STEP_MAX")]),
         claim("design/arena-vm.md", "So does this one below {}", [arena("ZERO_MIN")]),
         claim(

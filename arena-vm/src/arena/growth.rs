@@ -14,6 +14,7 @@ use super::state::ArenaVm;
 use crate::budget::Promise;
 use crate::options::Prefault;
 use crate::platform::Platform;
+use crate::reservation::Growth;
 
 /// The most bytes that are committed ahead of need.
 const STEP_MAX: usize = 16 << 20;
@@ -65,9 +66,9 @@ impl<P: Platform> ArenaVm<P> {
     }
 
     /// The bytes to commit ahead of need: at most `share`, and at most half of what the commit limit leaves. None if what is
-    /// committed gets its memory at once.
+    /// committed gets its memory at once, or has it.
     fn ahead(&self, share: usize) -> usize {
-        if self.options.grains_are_populated() {
+        if self.options.grains_are_populated() || self.reservation.platform().reserves_memory() {
             return 0;
         }
         let room = self.budget.limit().saturating_sub(self.budget.promised());
@@ -137,11 +138,17 @@ impl<P: Platform> ArenaVm<P> {
             match popped {
                 Ok(index) => return Ok(index),
                 Err(TakeError::Entries(needed)) => self.extend_table(needed)?,
-                Err(TakeError::Limit) if self.reserve_grains(count) => {}
-                Err(TakeError::Limit) if may_decommit && self.decommit_spare(u32::MAX) > 0 => {
-                    may_decommit = false;
-                }
-                Err(TakeError::Limit) => return Err(Error::Limit),
+                Err(TakeError::Limit) => match self.reserve_grains(count) {
+                    Growth::Follows => {}
+                    Growth::Apart(gap_end) => {
+                        self.extend_table(self.regions.grains_within(gap_end))?;
+                        self.enter_reserved();
+                    }
+                    Growth::Refused if may_decommit && self.decommit_spare(u32::MAX) > 0 => {
+                        may_decommit = false;
+                    }
+                    Growth::Refused => return Err(Error::Limit),
+                },
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Where the memory of an arena lies.
 
-use tripoint_core::{AddrRange, Error, Result};
+use tripoint_core::{Addr, AddrRange, Error, Result};
 
 use super::state::ArenaVm;
 use crate::page_report::PageReport;
@@ -19,20 +19,26 @@ impl<P: Platform> ArenaVm<P> {
         let platform = self.reservation.platform();
         let huge = self.options.explicit_huge_pages.map_or(0, |pages| pages.size.bytes());
         let mut report = PageReport::new(self.regions.page.get(), huge);
-        let (mut located, range) = (Ok(()), self.reserved_range());
-        let asked = platform.page_sizes(range, &mut |mapping| {
-            report.add_transparent(mapping.transparent);
-            let Some((offset, size)) = common(range, mapping.range) else { return };
-            let mut count = |_addr: usize, node: Option<usize>| {
-                if let Some(node) = node {
-                    report.add(mapping.page_size, node);
-                }
-            };
-            // SAFETY: the range is the part of a mapping that lies in the reservation, and so pages of it, which have
-            // the size of the mapping's.
-            let answer =
-                unsafe { platform.locate(self.reservation.at(offset), size, mapping.page_size, &mut count) };
-            located = located.and(answer);
+        let mut located = Ok(());
+        let asked = self.stretches(0).try_for_each(|stretch| {
+            let base = self.range.base().get() + stretch.start;
+            let Some(range) = AddrRange::with_size(Addr::new(base), stretch.len()) else { return Ok(()) };
+            platform.page_sizes(range, &mut |mapping| {
+                report.add_transparent(mapping.transparent);
+                let Some((offset, size)) = common(range, mapping.range) else { return };
+                let offset = stretch.start + offset;
+                let mut count = |_addr: usize, node: Option<usize>| {
+                    if let Some(node) = node {
+                        report.add(mapping.page_size, node);
+                    }
+                };
+                // SAFETY: the range is the part of a mapping that lies in the reservation, and so pages of it, which have
+                // the size of the mapping's.
+                let answer = unsafe {
+                    platform.locate(self.reservation.at(offset), size, mapping.page_size, &mut count)
+                };
+                located = located.and(answer);
+            })
         });
         asked.and(located).map_err(self.reservation.refused(Error::Resource))?;
         Ok(report)

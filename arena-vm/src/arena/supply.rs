@@ -11,7 +11,7 @@ use crate::platform::Platform;
 
 impl<P: Platform> ArenaVm<P> {
     /// Allocates memory for a descriptor. If there is none, commits a page; if a page must
-    /// not or cannot be committed, takes a spare grain ([design/arena-vm.md `.descriptors`](crate::design::arena_vm)).
+    /// not or cannot be committed, takes a spare grain, and if the region of descriptors is used up, a new one ([design/arena-vm.md `.descriptors`](crate::design::arena_vm)).
     ///
     /// `alloc` takes memory for the layout out of what is there.
     pub(super) fn alloc_descriptor_by(
@@ -32,8 +32,11 @@ impl<P: Platform> ArenaVm<P> {
                 continue;
             }
             match self.extend_region(offset, size) {
-                Err(error) if !self.supply_spare(size) => return Err(error),
-                _ => {}
+                Ok(()) => {}
+                Err(_) if self.supply_spare(size) => {}
+                // The region is used up.
+                Err(Error::Limit) => self.supply_new(size)?,
+                Err(error) => return Err(error),
             }
         }
     }
@@ -44,13 +47,28 @@ impl<P: Platform> ArenaVm<P> {
     fn supply_spare(&self, size: usize) -> bool {
         let count = self.grains_covering(size);
         let Some(index) = self.take_spare(count, PoolId::ARENA) else { return false };
-        // SAFETY: spare grains are committed, and the table has assigned these to the arena's own
-        // pool, which the block is for.
-        let block = unsafe { self.block(index, count) };
-        // SAFETY: spare grains are committed; the arena's own pool has these from here on, and
-        // never frees them.
-        unsafe { self.descriptors.lock().supply_grains(block) };
+        // SAFETY: spare grains are committed, and the table has assigned these to the arena's own pool just now.
+        unsafe { self.supply_grains(index, count) };
         true
+    }
+
+    /// Supplies the descriptors with new grains for `size` bytes, permanently.
+    #[cold]
+    fn supply_new(&self, size: usize) -> Result<()> {
+        let count = self.grains_covering(size);
+        let index = self.grow(count, PoolId::ARENA)?;
+        // SAFETY: `grow` committed the grains and assigned them to the arena's own pool.
+        unsafe { self.supply_grains(index, count) };
+        Ok(())
+    }
+
+    /// # Safety
+    /// - The grains are committed, the table has assigned them to the arena's own pool, and nothing uses them yet.
+    unsafe fn supply_grains(&self, index: u32, count: u32) {
+        // SAFETY: the grains are committed, and the table has assigned them to the arena's own pool, which the block is for.
+        let block = unsafe { self.block(index, count) };
+        // SAFETY: the grains are committed; the arena's own pool has them from here on, and never frees them.
+        unsafe { self.descriptors.lock().supply_grains(block) };
     }
 
     /// Supplies the descriptors with whole pages for `size` bytes, from `offset` in the

@@ -14,9 +14,8 @@ impl<P: Platform> ArenaVm<P> {
                 "the arena's options forbid it: set watch_writes, or have mutators use write barriers",
             ));
         }
-        let size = self.reserved_grains();
-        // SAFETY: the grains are one or more whole pages of the reservation.
-        unsafe { self.reservation.watch_writes(self.regions.grains_offset, size) }
+        // SAFETY: the grains are whole pages of the reservation, without its gaps.
+        unsafe { self.reservation.watch_writes(self.stretches(self.regions.grains_offset)) }
     }
 }
 

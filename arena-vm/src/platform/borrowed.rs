@@ -210,10 +210,21 @@ unsafe impl<P: Platform + ?Sized> Platform for &P {
         (**self).reserve_with_room(size, room, align)
     }
 
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<usize, PlatformError> {
         // SAFETY: the caller's range is a reservation of the borrowed platform, and the caller keeps to the duties of
         // this method.
-        unsafe { (**self).extend(base, size, more) }
+        unsafe { (**self).extend(base, size, more, room, align) }
+    }
+
+    fn reserves_memory(&self) -> bool {
+        (**self).reserves_memory()
     }
 
     fn memory_limit(&self) -> Option<usize> {

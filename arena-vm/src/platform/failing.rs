@@ -495,7 +495,14 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         self.inner.reserve_with_room(size, room, align)
     }
 
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<usize, PlatformError> {
         self.admit(Call::Extend, base.addr().get(), more)?;
         if size.saturating_add(more) > self.reserve_limit.load(Ordering::SeqCst) {
             let addr = base.addr().get();
@@ -503,7 +510,11 @@ unsafe impl<P: Platform> Platform for Failing<P> {
         }
         // SAFETY: the caller's range is a reservation of the inner platform, and the caller keeps to the duties of this
         // method.
-        unsafe { self.inner.extend(base, size, more) }
+        unsafe { self.inner.extend(base, size, more, room, align) }
+    }
+
+    fn reserves_memory(&self) -> bool {
+        self.inner.reserves_memory()
     }
 
     fn memory_limit(&self) -> Option<usize> {

@@ -402,11 +402,18 @@ unsafe impl Platform for Linux {
         Ok(base)
     }
 
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        _room: usize,
+        _align: usize,
+    ) -> Result<usize, PlatformError> {
         // SAFETY: the reservation has this size, and had room for more when it was made.
         let end = unsafe { base.add(size) };
         // SAFETY: what is there is not replaced.
-        unsafe { map_without_access("extend", end.as_ptr(), more, libc::MAP_FIXED_NOREPLACE) }.map(drop)
+        unsafe { map_without_access("extend", end.as_ptr(), more, libc::MAP_FIXED_NOREPLACE) }.map(|_| size)
     }
 
     fn memory_limit(&self) -> Option<usize> {

@@ -4,7 +4,15 @@
 #[cfg(all(target_os = "linux", not(miri)))]
 pub type Native = super::linux::Linux;
 
+/// The platform of this target: Windows.
+#[cfg(all(windows, not(miri)))]
+pub type Native = super::windows::Windows;
+
+/// The platform of this target: WebAssembly's memory.
+#[cfg(target_arch = "wasm32")]
+pub type Native = super::linear::Linear<super::wasm::WasmMemory>;
+
 /// The platform of this target: the portable one, because we know no other. The same under
 /// Miri, which has no addresses without access ([design/arena-vm.md `.miri`](crate::design::arena_vm)).
-#[cfg(any(not(target_os = "linux"), miri))]
+#[cfg(any(not(any(target_os = "linux", windows, target_arch = "wasm32")), miri))]
 pub type Native = super::portable::Portable;

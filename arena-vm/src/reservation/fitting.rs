@@ -36,16 +36,19 @@ pub(super) struct Granted {
 }
 
 impl Request {
-    /// Reserves what is wanted. If the platform refuses, reserves a part of the most that it grants, or the floor, with
+    /// Reserves what is wanted; if that is memory at once, the floor with room to grow. If the platform refuses, reserves a part of the most that it grants, or the floor, with
     /// room to grow behind it. If there can be no room, reserves all but a sixteenth of it.
     ///
     /// # Errors
     /// The platform's refusal of the floor.
     pub(super) fn reserve(self, platform: &impl Platform) -> Result<Granted, PlatformError> {
+        if platform.reserves_memory() && self.may_grow && self.floor < self.wanted {
+            return self.with_room(platform, self.floor, self.wanted);
+        }
         self.try_size(platform, self.wanted).or_else(|_| {
             let most = self.most_granted(platform);
             if self.may_grow
-                && let Ok(granted) = self.with_room(platform, most)
+                && let Ok(granted) = self.with_room(platform, self.whole_grains(most / STEP), most)
             {
                 return Ok(granted);
             }
@@ -58,9 +61,13 @@ impl Request {
         platform.reserve(size, self.align.get()).map(|base| Granted { base, size, reserved: size })
     }
 
-    /// Reserves a part of `size` bytes, with room for the others.
-    fn with_room(self, platform: &impl Platform, size: usize) -> Result<Granted, PlatformError> {
-        let reserved = self.whole_grains(size / STEP);
+    /// Reserves the first of `size` bytes, with room for the others.
+    fn with_room(
+        self,
+        platform: &impl Platform,
+        reserved: usize,
+        size: usize,
+    ) -> Result<Granted, PlatformError> {
         if reserved == size {
             return self.try_size(platform, size);
         }

@@ -421,7 +421,7 @@ fn part_of_a_block_may_be_freed() {
 }
 
 #[test]
-fn descriptors_take_pages_not_grains() {
+fn descriptors_take_pages_and_grains_only_if_their_region_ends() {
     on_each(|platform| {
         let arena = ArenaVm::create_on(platform, small()).unwrap();
         let layout = Layout::from_size_align(192, 64).unwrap();
@@ -436,13 +436,17 @@ fn descriptors_take_pages_not_grains() {
         let large = Layout::from_size_align(1 << 20, 8).unwrap();
         assert!(matches!(arena.alloc_descriptor(large), Err(Error::Parameter(_))));
         // The region ends: 16 pages in an arena this small.
-        let refused = loop {
-            if let Err(error) = arena.alloc_descriptor(Layout::from_size_align(512, 64).unwrap()) {
-                break error;
-            }
-        };
-        assert_eq!((refused, arena.sizes().own), (Error::Limit, 16 * 4096));
+        let own_after_next =
+            || arena.alloc_descriptor(Layout::from_size_align(512, 64).unwrap()).map(|_| arena.sizes().own);
+        let pages = 16 * 4096;
+        while own_after_next().unwrap() < pages {}
+        let with_a_grain = core::iter::from_fn(|| own_after_next().ok()).find(|&own| own > pages);
+        // With the first page of the table, which the grain is in.
+        assert_eq!(with_a_grain, Some(pages + 4096 + GRAIN));
         assert_books(&arena, 0);
+        let refused = core::iter::from_fn(|| Some(own_after_next())).find_map(Result::err);
+        assert_eq!(refused, Some(Error::Limit), "all grains are used up");
+        assert_eq!(arena.sizes().committed, arena.sizes().own);
     });
 }
 

@@ -368,16 +368,33 @@ unsafe impl<P: Platform> Platform for Audited<P> {
         Ok(base)
     }
 
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        room: usize,
+        align: usize,
+    ) -> Result<usize, PlatformError> {
         assert!(more > 0 && more.is_multiple_of(self.page_size()), "one or more whole pages");
+        assert!(size.is_multiple_of(align) && size + more <= room, "in the room");
         // SAFETY: the range is a reservation of the inner platform, and the caller promises it the same states.
-        unsafe { self.inner.extend(base, size, more) }?;
-        let before = core::mem::replace(
-            &mut self.books().reservations.get_mut(&base.addr().get()).unwrap().0,
-            size + more,
-        );
-        assert_eq!(before, size, "the addresses that follow");
-        Ok(())
+        let offset = unsafe { self.inner.extend(base, size, more, room, align) }?;
+        let start = base.addr().get() + offset;
+        let mut books = self.books();
+        if offset == size {
+            let mut stretches = books.reservations.iter_mut();
+            let (_, (length, _)) = stretches.find(|(base, (length, _))| **base + length == start).unwrap();
+            *length += more;
+        } else {
+            assert!(offset > size && offset.is_multiple_of(align) && offset + more <= room);
+            assert_eq!(books.reservations.insert(start, (more, align)), None, "apart, in the room");
+        }
+        Ok(offset)
+    }
+
+    fn reserves_memory(&self) -> bool {
+        self.inner.reserves_memory()
     }
 
     fn memory_limit(&self) -> Option<usize> {

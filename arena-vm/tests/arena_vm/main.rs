@@ -10,6 +10,7 @@ mod chosen_memory;
 mod common;
 mod contents;
 mod failures;
+mod linear;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -29,6 +30,8 @@ mod pretended;
 mod refused_addresses;
 mod steps;
 mod threads;
+#[cfg(all(windows, target_pointer_width = "64", not(miri)))]
+mod windows;
 mod written;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod written_linux;

@@ -8,6 +8,7 @@ use tripoint_core::{Addr, Align, Arena, Block, Error, PART_ALIGN, PART_SIZE_MAX,
 use tripoint_oracle::cases;
 
 use crate::common::{GRAIN, assert_books, holds, on_each, small, write};
+use crate::linear::{Memory, growing, on};
 use crate::refused_addresses::{on_limited, refused};
 
 #[derive(Clone, Debug)]
@@ -247,5 +248,38 @@ proptest! {
             }
             assert!(model.out.iter().all(|(block, _, byte)| holds(*block, *byte)));
         });
+    }
+
+    /// The same on memory that only grows, and of which others take parts meanwhile (design/arena-vm.md `.gaps`).
+    #[test]
+    fn an_arena_with_gaps_does_what_a_list_of_blocks_does(
+        steps in prop::collection::vec((step(), 0usize..4), 1..if cfg!(miri) { 5 } else { 80 }),
+        spare_share in 0u8..=100,
+        refused_step in 0u32..6,
+        guard in any::<bool>(),
+    ) {
+        let memory = Memory::new(6 << 20);
+        let platform = on(&memory);
+        {
+            let options = ArenaVmOptions { spare_share, guard, ..growing() };
+            let arena = ArenaVm::create_on(&platform, options).unwrap();
+            platform.fail(Call::Extend, refused_step);
+            let pools = core::array::from_fn(|_| arena.register().unwrap());
+            let mut model = Model { arena: &arena, pools, out: Vec::new(), next_byte: 0 };
+            let mut theirs = Vec::new();
+            for (step, units) in &steps {
+                model.perform(step, guard, |limit| _ = arena.set_commit_limit(limit));
+                assert_books(&arena, model.in_use());
+                model.check_owners();
+                if guard {
+                    model.check_guards();
+                }
+                if *units > 0 {
+                    theirs.extend(memory.take(units * (64 << 10)));
+                }
+            }
+            assert!(model.out.iter().all(|(block, _, byte)| holds(*block, *byte)));
+            assert!(theirs.iter().all(|block| holds(*block, 0xee)), "what others have is theirs");
+        }
     }
 }

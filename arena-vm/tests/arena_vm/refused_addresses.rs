@@ -52,12 +52,19 @@ unsafe impl Platform for Roomy {
         Ok(base)
     }
 
-    unsafe fn extend(&self, base: NonNull<u8>, size: usize, more: usize) -> Result<(), PlatformError> {
+    unsafe fn extend(
+        &self,
+        base: NonNull<u8>,
+        size: usize,
+        more: usize,
+        _room: usize,
+        _align: usize,
+    ) -> Result<usize, PlatformError> {
         let mut reservations = self.0.lock().unwrap();
         let (whole, now) = reservations.get_mut(&base.addr().get()).unwrap();
         assert!(size == *now && size + more <= *whole, "{more} behind {size} of {now} of {whole}");
         *now += more;
-        Ok(())
+        Ok(size)
     }
 }
 
@@ -79,7 +86,7 @@ pub(crate) fn on_limited(test: impl Fn(&Failing<&Audited<Roomy>>, &Audited<Roomy
 }
 
 /// Allocates blocks of a grain until the arena refuses, and returns them with the refusal.
-fn fill(arena: &impl Arena, pool: PoolId) -> (Vec<Block>, Error) {
+pub(crate) fn fill(arena: &impl Arena, pool: PoolId) -> (Vec<Block>, Error) {
     let mut blocks = Vec::new();
     loop {
         match arena.alloc_tracts(GRAIN, pool) {
@@ -89,7 +96,7 @@ fn fill(arena: &impl Arena, pool: PoolId) -> (Vec<Block>, Error) {
     }
 }
 
-fn free(arena: &impl Arena, pool: PoolId, blocks: Vec<Block>) {
+pub(crate) fn free(arena: &impl Arena, pool: PoolId, blocks: Vec<Block>) {
     for block in blocks {
         // SAFETY: the test allocated the block for this pool, frees it once, and does not use it any more.
         unsafe { arena.free_tracts(block, pool) };

@@ -43,8 +43,8 @@ pub enum TakeError {
 
 /// The owners and the free runs of an arena's grains.
 ///
-/// Every grain below [`TractTable::top`] is allocated, spare, void, popped, or a
-/// guard ([`PageState`]). From the top to the capacity lies the wilderness: grains that are
+/// Every grain below [`TractTable::top`] is allocated, spare, void, popped, a guard, or in
+/// a gap ([`PageState`]). From the top to the capacity lies the wilderness: grains that are
 /// not committed, and whose entries are not read and need not exist. A free run is all spare
 /// or all void, and no two runs of one kind touch.
 ///
@@ -88,6 +88,32 @@ impl TractTable {
     /// Makes the table one for `capacity` grains, if that is more than it was for.
     pub fn extend(&mut self, capacity: u32) {
         self.capacity = self.capacity.max(capacity);
+    }
+
+    /// Passes over a gap, which begins at the capacity: others have the addresses of these grains, so that they stay out
+    /// of the table. The capacity is `capacity` from here on, which is more. The grains below the gap become void.
+    ///
+    /// # Errors
+    /// The number of entries that the table needs for it, if there are too few; nothing has changed then.
+    pub fn skip_gap(&mut self, entries: &[Tract], gap: u32, capacity: u32) -> Result<(), u32> {
+        let (first, limit) = (self.top, self.capacity.saturating_add(gap));
+        if (entries.len() as u64) < u64::from(limit) {
+            return Err(limit);
+        }
+        debug_assert!(gap > 0 && limit < capacity, "a gap of {gap} grains below grain {capacity}");
+        let below = self.capacity - first;
+        set_free(entries, first, below, PageState::POPPED);
+        set_free(entries, self.capacity, gap, PageState::GAP);
+        (self.top, self.capacity) = (limit, capacity);
+        self.give_void(entries, first, below);
+        Ok(())
+    }
+
+    /// The first gap at or after grain `from`: index and count. Needs no lock if no thread calls
+    /// [`TractTable::skip_gap`].
+    #[must_use]
+    pub fn next_gap(entries: &[Tract], from: u32) -> Option<(u32, u32)> {
+        Self::next_run(entries, from, PageState::GAP)
     }
 
     /// One past the last grain in use. All grains from here on are wilderness.

@@ -26,6 +26,8 @@ bitflags! {
         const POPPED = 1 << 27;
         /// Not committed, and never to be committed while the grain before it has an owner.
         const GUARD = 1 << 28;
+        /// Others have its addresses ([`TractTable::skip_gap`](super::TractTable::skip_gap)).
+        const GAP = 1 << 29;
     }
 }
 

@@ -41,6 +41,37 @@ fn guards_have_no_owner_and_come_back() {
     assert_eq!(table.pop_void(&entries, 1), Ok(index));
 }
 
+/// (design/arena-vm.md `.gaps`)
+#[test]
+fn grains_of_a_gap_stay_out_and_those_below_it_are_void() {
+    let (mut table, entries) = table();
+    assert_eq!(table.skip_gap(&entries, 1, 20), Err(17), "as many entries are needed");
+    assert_eq!((table.top(), table.capacity(), TractTable::next_gap(&entries, 0)), (12, 16, None));
+    let entries: Vec<Tract> = entries.into_iter().chain((16..32).map(|_| Tract::new())).collect();
+    assert_eq!(table.skip_gap(&entries, 3, 24), Ok(()));
+    assert_eq!(table.check(&entries, CheckLevel::Deep), Ok(()));
+    assert_eq!((table.top(), table.capacity()), (19, 24));
+    assert_eq!(TractTable::next_gap(&entries, 0), Some((16, 3)));
+    assert_eq!(TractTable::next_gap(&entries, 19), None);
+    // 9 and 12..16 are void, 19..24 is wilderness: no run goes over the gap.
+    assert_eq!(table.pop_void(&entries, 6), Err(TakeError::Limit));
+    assert_eq!(table.pop_void(&entries, 5), Ok(19));
+    assert_eq!(table.pop_void(&entries, 4), Ok(12));
+    assert_eq!(table.pop_void(&entries, 1), Ok(9));
+    assert_eq!(table.pop_void(&entries, 1), Err(TakeError::Limit));
+    assert!((16..19).all(|grain| TractTable::owner_of(&entries, grain).is_none()));
+    table.give_void(&entries, 12, 4);
+    table.give_spare(&entries, 19, 5);
+    assert_eq!(table.check(&entries, CheckLevel::Deep), Ok(()));
+    assert_eq!(table.top(), 24);
+    // A gap right at the end of what is in use, and one behind a gap with nothing between that is in use.
+    assert_eq!(table.skip_gap(&entries, 1, 26), Ok(()));
+    assert_eq!(table.skip_gap(&entries, 2, 30), Ok(()));
+    assert_eq!(table.check(&entries, CheckLevel::Deep), Ok(()));
+    assert_eq!(TractTable::next_gap(&entries, 19), Some((24, 1)));
+    assert_eq!(TractTable::next_gap(&entries, 25), Some((26, 2)));
+}
+
 #[test]
 fn checks_name_the_rule_that_was_broken() {
     assert_eq!(found(|_, _| ()), "whole");
