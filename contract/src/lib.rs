@@ -188,6 +188,7 @@ pub mod internal {
     pub use crate::thread::attendance::Attendance;
     pub use crate::thread::errands::Errands;
     pub use crate::thread::ring::Ring;
+    pub use crate::thread::sites::{SiteCell, Sites};
     pub use crate::thread::slot::last_call_site;
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;

@@ -154,7 +154,7 @@ impl SteadyScope {
     /// [`Policy::AlarmOnce`], or at further sites than [`RING_RECORDS`](crate::RING_RECORDS).
     #[must_use]
     pub fn sites(&self) -> Vec<SiteEvents> {
-        self.sites.list()
+        self.sites.list().collect()
     }
 
     /// Judges what happened since the scope was entered, on the thread that was in it.
