@@ -25,6 +25,7 @@ CLASSES = [
     "foreign_malloc",
     "collection",
     "pause",
+    "wait",
     "amnesty_overrun",
 ]
 KINDS = ["violation", "excused", "rehearsed", "alarm"]

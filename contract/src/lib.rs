@@ -12,7 +12,7 @@
 //!   +-------------------------------------------------------------------------+
 //!         ^            ^             ^               ^                ^
 //!   ContractAllocator  PoolEvents    fault signal    supervisor of    interposed
-//!   (a)                (b) (c) (g)   or poll (e)     memory calls (d) malloc (f)
+//!   (a)                (b) (c) (g)   or poll (e)     calls (d) (h)    malloc (f)
 //! ```
 //!
 //! Each detector counts the events of its own class, separately for each thread: see
@@ -75,7 +75,7 @@
 //! |---|---|
 //! | (none) | the contract itself, `no_std` |
 //! | `std` | `ContractAllocator`, `PoolEvents`, `SteadyScope`, `assert_steady!` |
-//! | `linux` | page faults, memory calls, the sentinel, `validate_runtime` |
+//! | `linux` | page faults, memory calls, waits, the sentinel, `validate_runtime` |
 //! | `symbols` | names and lines of sites in reports |
 //! | `interpose-malloc` | C's `malloc`, for the final binary |
 //!
@@ -188,6 +188,7 @@ pub mod internal {
     pub use crate::thread::attendance::Attendance;
     pub use crate::thread::errands::Errands;
     pub use crate::thread::ring::Ring;
+    pub use crate::thread::sites::{SiteCell, Sites};
     pub use crate::thread::slot::last_call_site;
     pub use crate::thread::versioned::Versioned;
     pub use crate::words::lifecycle::Lifecycle;
@@ -195,7 +196,6 @@ pub mod internal {
     #[cfg(tripoint_kernel)]
     pub use crate::linux::{
         detectors::ThreadDetectors,
-        filter::memory_call_name,
         kernel::{FaultKind, Instruction, Kernel, Notification, Residence, Wait},
         lock::lock_memory_on,
         runtime::validate_runtime_on,

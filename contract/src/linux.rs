@@ -1,4 +1,4 @@
-//! What is asked of Linux: its settings, locked memory, and the detectors of faults and memory
+//! What is asked of Linux: its settings, locked memory, and the detectors of faults and system
 //! calls. Only these files name `libc`.
 
 // | file | |
@@ -14,19 +14,21 @@
 // | `trap` | the trap signal: page faults, and the supervisor's question |
 // | `foreign_trap` | traps that are not ours |
 // | `tables` | what a stack walk reads, brought in before |
-// | `filter` | which memory calls are stopped |
-// | `supervisor` | sees each memory call, counts it, and lets it go on |
+// | `calls` | which system calls are stopped |
+// | `filter` | the program that stops them |
+// | `supervisor` | sees each of these calls, counts it, and lets it go on |
 // | `listeners`, `children` | what a forked child inherits, and what it does first |
 // | `program` | where the program's code lies, for other tools |
 // | `interpose` | C's `malloc`, for the whole program |
 
 mod binding;
+pub(crate) mod calls;
 mod children;
 pub(crate) mod detectors;
 mod errno;
 #[cfg(any(test, feature = "mock"))]
 pub(crate) mod failing;
-pub(crate) mod filter;
+mod filter;
 mod foreign_trap;
 #[cfg(all(feature = "interpose-malloc", target_env = "gnu"))]
 mod interpose;

@@ -37,7 +37,6 @@ pub(crate) mod observation;
 pub(crate) mod observer;
 pub(crate) mod records;
 pub(crate) mod ring;
-#[cfg(feature = "std")]
 pub(crate) mod sites;
 pub(crate) mod slot;
 pub(crate) mod standing;

@@ -28,8 +28,10 @@ use tripoint_oracle::forever;
 const PAGE: usize = 4096;
 
 /// The detectors that ask the kernel for something.
-const EVERY: DetectorSet =
-    DetectorSet::FAULT_TRAP.union(DetectorSet::FAULT_POLL).union(DetectorSet::MEMORY_CALLS);
+const EVERY: DetectorSet = DetectorSet::FAULT_TRAP.union(DetectorSet::FAULT_POLL).union(FILTERED);
+
+/// Those that need a filter.
+const FILTERED: DetectorSet = DetectorSet::MEMORY_CALLS.union(DetectorSet::WAITS);
 
 const SEEN: ViolationSet =
     ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT).union(ViolationSet::MEMORY_CALL);
@@ -84,6 +86,12 @@ fn assert_live_is_true(contract: &'static Contract<Reason, 4>, guard: &Detected)
             record.class == ViolationClass::MemoryCall && record.bytes == 3 * PAGE && record.call != 0
         };
         assert_eq!(records(contract).iter().filter(is_ours).count(), 2, "mmap and munmap");
+    }
+    if live.contains(DetectorSet::WAITS) {
+        let waits = || guard.slot().tally(ViolationClass::Wait).count;
+        let before = waits();
+        thread::yield_now();
+        assert_eq!(waits() - before, 1, "a wait");
     }
 }
 
@@ -168,8 +176,9 @@ fn costs(call: Calls) -> DetectorSet {
     match call {
         Calls::FAULTS => DetectorSet::FAULT_POLL,
         Calls::HANDLE_TRAPS | Calls::OPEN_FAULT_EVENT | Calls::HAS_TRAPS => DetectorSet::FAULT_TRAP,
-        Calls::INSTALL_FILTER | Calls::START_THREAD | Calls::PREPARE_CHILDREN => DetectorSet::MEMORY_CALLS,
+        Calls::INSTALL_FILTER | Calls::START_THREAD | Calls::PREPARE_CHILDREN => FILTERED,
         Calls::TOUCH => DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS,
+        Calls::TRY_TO_WAIT => DetectorSet::WAITS,
         _ => DetectorSet::empty(),
     }
 }
@@ -181,7 +190,8 @@ fn is_final(call: Calls) -> bool {
         | Calls::OPEN_FAULT_EVENT
         | Calls::INSTALL_FILTER
         | Calls::START_THREAD
-        | Calls::PREPARE_CHILDREN;
+        | Calls::PREPARE_CHILDREN
+        | Calls::TRY_TO_WAIT;
     once.contains(call)
 }
 
@@ -212,7 +222,7 @@ fn survives(call: Calls, nth: usize, offered: DetectorSet) -> bool {
 fn every_call_of_a_session_may_be_refused_every_time() {
     let _alone = one_at_a_time();
     let before = trap_handler();
-    assert!(survives(Calls::HANDLE_TRAPS, 1, EVERY.difference(DetectorSet::MEMORY_CALLS)));
+    assert!(survives(Calls::HANDLE_TRAPS, 1, EVERY.difference(FILTERED)));
     assert_eq!(trap_handler(), before, "a refused handler is not there");
     let offered = offered();
     let handler = trap_handler();
@@ -277,8 +287,8 @@ fn a_sandbox_that_refuses_a_system_call_is_reported() {
     let sandboxes: [(fn(), DetectorSet); 5] = [
         (|| refuse(libc::SYS_perf_event_open), DetectorSet::FAULT_TRAP),
         (|| refuse(libc::SYS_getrusage), DetectorSet::FAULT_POLL),
-        (|| refuse(libc::SYS_seccomp), DetectorSet::MEMORY_CALLS),
-        (|| [libc::SYS_clone, libc::SYS_clone3].into_iter().for_each(refuse), DetectorSet::MEMORY_CALLS),
+        (|| refuse(libc::SYS_seccomp), FILTERED),
+        (|| [libc::SYS_clone, libc::SYS_clone3].into_iter().for_each(refuse), FILTERED),
         (|| refuse(libc::SYS_rt_tgsigqueueinfo), DetectorSet::empty()),
     ];
     for (index, (sandbox, lost)) in sandboxes.into_iter().enumerate() {

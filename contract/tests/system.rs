@@ -415,7 +415,7 @@ fn the_report_names_the_detectors_that_were_live() {
     assert_eq!(json["armed"], true);
     assert_eq!(json["live_detectors"], serde_json::json!([]));
     assert_eq!(json["missing_detectors"].as_array().unwrap().len(), 4);
-    assert_eq!(json["not_asked_for"], serde_json::json!(["pool_events", "foreign_malloc"]));
+    assert_eq!(json["not_asked_for"], serde_json::json!(["pool_events", "foreign_malloc", "waits"]));
     assert_eq!(json["threads"][0]["name"], "parser \"1\"");
     assert_eq!(json["threads"][0]["events"]["growth"]["excused"], 1);
     let kinds: Vec<_> = (0..3).map(|index| json["violations"][index]["kind"].as_str().unwrap()).collect();

@@ -59,10 +59,10 @@ pub(crate) struct Record {
     serial: u64,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
-    /// The address that faulted, or the first argument of a memory call; otherwise zero.
+    /// The address that faulted, or the first argument of a system call; otherwise zero.
     #[serde(serialize_with = "as_hexadecimal")]
     pub(crate) address: u64,
-    /// The number of the memory call; otherwise zero.
+    /// The number of the system call; otherwise zero.
     pub(crate) call: u64,
     /// In ns of the thread's clock.
     pub(crate) ns: u64,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use tripoint_core::{Error, Result};
 
-use crate::linux::filter;
+use crate::linux::filter::{self, FILTERED};
 use crate::linux::kernel::{Errno, FaultKind, Faults, Kernel};
 use crate::linux::supervisor::Waiting;
 use crate::linux::system_calls::LinuxKernel;
@@ -71,9 +71,9 @@ impl<K: Kernel> ThreadDetectors<K> {
         let room = kernel.stack_room().unwrap_or(0);
         touch_stack(STACK_TOUCHED.min(room.saturating_sub(STACK_LEFT)));
         tables::bring_in();
-        let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS;
+        let traps = DetectorSet::FAULT_TRAP | FILTERED;
         let traps_handled = !wanted.intersects(traps) || kernel.handle_traps().is_ok();
-        let supervised = wanted.contains(DetectorSet::MEMORY_CALLS) && filter::program().is_some();
+        let supervised = wanted.intersects(FILTERED) && filter::program(wanted).is_some();
         let supervisor = if supervised { Waiting::start(kernel, traps_handled).ok() } else { None };
         let wanted = if traps_handled { wanted } else { wanted.difference(DetectorSet::FAULT_TRAP) };
         Self { kernel, wanted, supervisor, fault_events: None, polled: None }
@@ -98,16 +98,31 @@ impl<K: Kernel> ThreadDetectors<K> {
         Ok([open(FaultKind::Minor)?, open(FaultKind::Major)?])
     }
 
-    fn start_memory_calls(&mut self, slot: &'static Slot) -> bool {
-        let Some(supervisor) = &self.supervisor else { return false };
+    /// Puts the thread under the filter, and returns which of its detectors see what they are for.
+    fn start_filtered(&mut self, slot: &'static Slot) -> DetectorSet {
+        let mut live = DetectorSet::empty();
+        if self.goes_under_filter(slot) {
+            let wants = |detector| self.wanted.contains(detector);
+            live.set(
+                DetectorSet::MEMORY_CALLS,
+                wants(DetectorSet::MEMORY_CALLS) && self.moves(slot, ViolationClass::MemoryCall),
+            );
+            live.set(DetectorSet::WAITS, wants(DetectorSet::WAITS) && self.waits_are_live(slot));
+        }
+        live
+    }
+
+    fn goes_under_filter(&self, slot: &'static Slot) -> bool {
+        let (Some(supervisor), Some(program)) = (&self.supervisor, filter::program(self.wanted)) else {
+            return false;
+        };
         supervisor.expect(slot, self.kernel.thread_id());
-        let Some(program) = filter::program() else { return false };
-        match self.kernel.install_filter(&program) {
-            // From here to the hand-over nothing may make a memory call.
+        match self.kernel.install_filter(program.instructions()) {
+            // From here to the hand-over nothing may make a call about memory, or wait.
             Ok(listener) => supervisor.hand_over(listener),
             Err(_) => return false,
         }
-        self.moves(slot, ViolationClass::MemoryCall)
+        true
     }
 
     /// Gives up traps that no longer reach our handler: another would get them, or the process
@@ -123,6 +138,11 @@ impl<K: Kernel> ThreadDetectors<K> {
     fn moves(&self, slot: &Slot, class: ViolationClass) -> bool {
         let before = slot.tally(class).count;
         self.kernel.touch_fresh_page().is_ok() && slot.tally(class).count != before
+    }
+
+    fn waits_are_live(&self, slot: &Slot) -> bool {
+        let before = slot.tally(ViolationClass::Wait).count;
+        self.kernel.try_to_wait().is_ok() && slot.tally(ViolationClass::Wait).count != before
     }
 
     fn foreign_malloc_is_live(&self) -> bool {
@@ -155,10 +175,7 @@ impl<K: Kernel> Detectors for ThreadDetectors<K> {
             wanted.contains(DetectorSet::FAULT_TRAP) && self.start_fault_trap(slot),
         );
         // The last to start: starting the others makes memory calls.
-        live.set(
-            DetectorSet::MEMORY_CALLS,
-            wanted.contains(DetectorSet::MEMORY_CALLS) && self.start_memory_calls(slot),
-        );
+        live |= self.start_filtered(slot);
         live.set(
             DetectorSet::FAULT_POLL,
             wanted.contains(DetectorSet::FAULT_POLL) && self.start_fault_poll(slot),

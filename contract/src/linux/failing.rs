@@ -57,6 +57,8 @@ bitflags! {
         const TELL = 1 << 17;
         /// [`Kernel::stack_room`], which returns `None`
         const STACK_ROOM = 1 << 18;
+        /// [`Kernel::try_to_wait`]
+        const TRY_TO_WAIT = 1 << 19;
     }
 }
 
@@ -219,6 +221,11 @@ impl<K: Kernel> Kernel for Failing<K> {
     fn touch_fresh_page(&self) -> Result<(), Errno> {
         self.admit(Calls::TOUCH)?;
         self.inner.touch_fresh_page()
+    }
+
+    fn try_to_wait(&self) -> Result<(), Errno> {
+        self.admit(Calls::TRY_TO_WAIT)?;
+        self.inner.try_to_wait()
     }
 
     fn call_malloc(&self) {

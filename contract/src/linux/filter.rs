@@ -1,217 +1,269 @@
-//! The filter of memory calls: which calls, and the program that stops them
-//! (design/contract.md `.call.filter`).
+//! The program by which the kernel stops the calls of some detectors
+//! (design/contract.md `.call.filter`, `.call.waits`).
 
-use core::ffi::c_long;
-
-use numbers::{ARCHITECTURE, COMPATIBLE, MEMORY_CALLS};
-
+use crate::linux::calls::{self, ARCHITECTURE, COMPATIBLE, When};
 use crate::linux::kernel::Instruction;
+use crate::words::detector_set::DetectorSet;
 
-/// A memory call that the filter stops.
-struct MemoryCall {
-    number: c_long,
-    /// Its number in 32-bit code (`int 0x80`), which 64-bit programs may use too.
-    compatible: u32,
-    name: &'static str,
-}
-
-/// A number that no call has.
-const NONE: u32 = u32::MAX;
-
-/// The numbers of the architectures on which the filter is known to work.
-#[cfg(all(
-    target_pointer_width = "64",
-    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))
-))]
-mod numbers {
-    use core::ffi::c_long;
-
-    use super::MemoryCall;
-
-    /// The kernel's number of this architecture.
-    pub(super) const ARCHITECTURE: Option<u32> =
-        Some(if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 });
-
-    /// The architecture whose calls programs of this one may also make: `int 0x80`.
-    pub(super) const COMPATIBLE: Option<u32> =
-        if cfg!(target_arch = "x86_64") { Some(0x4000_0003) } else { None };
-
-    const fn call(number: c_long, compatible: u32, name: &'static str) -> MemoryCall {
-        MemoryCall { number, compatible, name }
-    }
-
-    /// Not in libc. It maps memory for a shadow stack.
-    const SYS_MAP_SHADOW_STACK: c_long = 453;
-    /// Not in older versions of libc.
-    const SYS_MSEAL: c_long = 462;
-
-    /// The calls that are stopped. The old form of a call has a row of its own.
-    pub(super) const MEMORY_CALLS: &[MemoryCall] = &[
-        call(libc::SYS_mmap, 192, "mmap"),
-        call(libc::SYS_mmap, 90, "mmap"),
-        call(libc::SYS_munmap, 91, "munmap"),
-        call(libc::SYS_mremap, 163, "mremap"),
-        call(libc::SYS_brk, 45, "brk"),
-        call(libc::SYS_mprotect, 125, "mprotect"),
-        call(libc::SYS_madvise, 219, "madvise"),
-        call(libc::SYS_mlock, 150, "mlock"),
-        call(libc::SYS_munlock, 151, "munlock"),
-        call(libc::SYS_mlockall, 152, "mlockall"),
-        call(libc::SYS_munlockall, 153, "munlockall"),
-        call(libc::SYS_shmat, 397, "shmat"),
-        call(libc::SYS_shmdt, 398, "shmdt"),
-        // In 32-bit code one call serves all of System V: queues and semaphores too.
-        call(libc::SYS_shmat, 117, "shmat"),
-        call(libc::SYS_remap_file_pages, 257, "remap_file_pages"),
-        call(libc::SYS_mbind, 274, "mbind"),
-        call(libc::SYS_fallocate, 324, "fallocate"),
-        call(libc::SYS_memfd_create, 356, "memfd_create"),
-        call(libc::SYS_mlock2, 376, "mlock2"),
-        call(libc::SYS_pkey_mprotect, 380, "pkey_mprotect"),
-        call(libc::SYS_io_uring_setup, 425, "io_uring_setup"),
-        call(libc::SYS_process_madvise, 440, "process_madvise"),
-        call(SYS_MSEAL, 462, "mseal"),
-        call(SYS_MAP_SHADOW_STACK, 453, "map_shadow_stack"),
-        call(libc::SYS_userfaultfd, 374, "userfaultfd"),
-    ];
-}
-
-/// No numbers: there is no filter, and the detector is not live. Nor has `libc` a number for each of these calls
-/// on every architecture.
-#[cfg(not(all(
-    target_pointer_width = "64",
-    any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))
-)))]
-mod numbers {
-    use super::MemoryCall;
-
-    pub(super) const ARCHITECTURE: Option<u32> = None;
-    pub(super) const COMPATIBLE: Option<u32> = None;
-    pub(super) const MEMORY_CALLS: &[MemoryCall] = &[];
-}
-
-/// The name of a memory call by its number.
-#[must_use]
-pub fn memory_call_name(call: usize) -> Option<&'static str> {
-    let known = |known: &&MemoryCall| usize::try_from(known.number) == Ok(call);
-    MEMORY_CALLS.iter().find(known).map(|known| known.name)
-}
-
-/// The bytes that a memory call is about: its second argument if that is a size, as the kernel
-/// reads it. Other calls have flags or an address there, or whatever was in the register.
-pub(super) fn size_of_call(call: usize, second: usize) -> usize {
-    match memory_call_name(call) {
-        Some(
-            "mmap" | "munmap" | "mremap" | "mprotect" | "pkey_mprotect" | "madvise" | "mlock" | "mlock2"
-            | "munlock" | "remap_file_pages" | "mbind" | "mseal" | "map_shadow_stack",
-        ) => second,
-        _ => 0,
-    }
-}
-
-/// The native number of a call that the filter stopped, in whichever way it was made.
-pub(super) fn native_number(architecture: u32, number: usize) -> usize {
-    let same = |known: &&MemoryCall| known.compatible as usize == number;
-    let known = MEMORY_CALLS.iter().find(same).filter(|_| Some(architecture) == COMPATIBLE);
-    known.and_then(|known| usize::try_from(known.number).ok()).unwrap_or(number)
-}
+/// The detectors that need the filter.
+pub(super) const FILTERED: DetectorSet = DetectorSet::MEMORY_CALLS.union(DetectorSet::WAITS);
 
 const LOAD_WORD: u16 = 0x20;
+const AND: u16 = 0x54;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
 
-/// Where the filter's input has the number of the call, and the architecture.
+/// Where the filter's input has the number of the call, the architecture, and the arguments, of which each has the lower half
+/// first.
 const CALL_OFFSET: u32 = 0;
 const ARCHITECTURE_OFFSET: u32 = 4;
+const ARGUMENTS_OFFSET: u32 = 16;
+const ARGUMENT_SIZE: u32 = 8;
 
 const ALLOW: u32 = 0x7fff_0000;
 const NOTIFY: u32 = 0x7fc0_0000;
 
-/// The instructions for one architecture: test for it, load the call, compare it with each
-/// call, pass.
-const BLOCK_SIZE: usize = MEMORY_CALLS.len() + 3;
+/// The most instructions: so jumps, which are bytes, reach the end from anywhere.
+const INSTRUCTIONS_MAX: usize = 256;
 
-/// All instructions: one to load the architecture, two blocks, and the two ends.
-pub(super) const PROGRAM_SIZE: usize = 2 * BLOCK_SIZE + 3;
+/// A program, in memory that need not be freed: to free some may be a memory call.
+pub(super) struct Program {
+    instructions: [Instruction; INSTRUCTIONS_MAX],
+    size: usize,
+}
 
-/// The program: memory calls notify, all others pass. `None` if the numbers of the memory
+/// The program: the calls of these detectors notify, all others pass. `None` if the numbers of the
 /// calls are not known.
-pub(super) fn program() -> Option<[Instruction; PROGRAM_SIZE]> {
-    let plain = |code, operand| Instruction { code, if_true: 0, if_false: 0, operand };
-    let mut program = [plain(RETURN, ALLOW); PROGRAM_SIZE];
-    let block = |number: fn(&MemoryCall) -> u32| MEMORY_CALLS.iter().map(number);
-    let native = block(|call| u32::try_from(call.number).unwrap_or(NONE));
-    let compatible = block(|call| call.compatible);
-    program[0] = plain(LOAD_WORD, ARCHITECTURE_OFFSET);
-    write_block(&mut program, 1, ARCHITECTURE?, native);
-    write_block(&mut program, 1 + BLOCK_SIZE, COMPATIBLE.unwrap_or(NONE), compatible);
-    program[PROGRAM_SIZE - 1] = plain(RETURN, NOTIFY);
+pub(super) fn program(wanted: DetectorSet) -> Option<Program> {
+    let mut program = Program::new();
+    program.load_word(ARCHITECTURE_OFFSET);
+    program.add_block(ARCHITECTURE?, |program| {
+        if wanted.contains(DetectorSet::MEMORY_CALLS) {
+            calls::memory_calls().for_each(|call| program.stop(call));
+        }
+        if wanted.contains(DetectorSet::WAITS) {
+            calls::waits().for_each(|(call, when)| program.stop_when(call, when));
+        }
+    });
+    if let Some(architecture) = COMPATIBLE.filter(|_| wanted.contains(DetectorSet::MEMORY_CALLS)) {
+        program.add_block(architecture, |program| {
+            calls::compatible_memory_calls().for_each(|call| program.stop(call));
+        });
+    }
+    program.end(ALLOW);
     Some(program)
 }
 
-/// Writes the block of one architecture, from `at` on. For others it goes on after the block.
-fn write_block(
-    program: &mut [Instruction; PROGRAM_SIZE],
-    at: usize,
-    architecture: u32,
-    calls: impl Iterator<Item = u32>,
-) {
-    // The end is within 256 instructions, so the jumps fit.
-    #[allow(clippy::cast_possible_truncation)]
-    let to = |target: usize, from: usize| (target - from - 1) as u8;
-    let jump = |operand, if_true, if_false| Instruction { code: JUMP_IF_EQUAL, if_true, if_false, operand };
-    program[at] = jump(architecture, 0, to(at + BLOCK_SIZE, at));
-    program[at + 1] = Instruction { code: LOAD_WORD, if_true: 0, if_false: 0, operand: CALL_OFFSET };
-    for (index, call) in (at + 2..).zip(calls) {
-        program[index] = jump(call, to(PROGRAM_SIZE - 1, index), 0);
+impl Program {
+    const fn new() -> Self {
+        let end = Instruction { code: RETURN, if_true: 0, if_false: 0, operand: ALLOW };
+        Self { instructions: [end; INSTRUCTIONS_MAX], size: 0 }
+    }
+
+    pub(super) fn instructions(&self) -> &[Instruction] {
+        &self.instructions[..self.size]
+    }
+
+    fn add(&mut self, code: u16, if_false: u8, operand: u32) {
+        self.instructions[self.size] = Instruction { code, if_true: 0, if_false, operand };
+        self.size += 1;
+    }
+
+    fn load_word(&mut self, offset: u32) {
+        self.add(LOAD_WORD, 0, offset);
+    }
+
+    fn end(&mut self, answer: u32) {
+        self.add(RETURN, 0, answer);
+    }
+
+    /// Ends with this answer if the word is `value`.
+    fn end_if(&mut self, value: u32, answer: u32) {
+        self.add(JUMP_IF_EQUAL, 1, value);
+        self.end(answer);
+    }
+
+    /// Skips what `write` writes unless the word is `value`.
+    fn only_if(&mut self, value: u32, write: impl FnOnce(&mut Self)) {
+        let test = self.size;
+        self.add(JUMP_IF_EQUAL, 0, value);
+        write(self);
+        // All instructions are within reach.
+        #[allow(clippy::cast_possible_truncation)]
+        let skipped = (self.size - test - 1) as u8;
+        self.instructions[test].if_false = skipped;
+    }
+
+    /// Lets calls of one architecture pass, except those that `stop` stops.
+    fn add_block(&mut self, architecture: u32, stop: impl FnOnce(&mut Self)) {
+        self.only_if(architecture, |program| {
+            program.load_word(CALL_OFFSET);
+            stop(program);
+            program.end(ALLOW);
+        });
+    }
+
+    fn stop(&mut self, call: u32) {
+        self.end_if(call, NOTIFY);
+    }
+
+    fn stop_when(&mut self, call: u32, when: &When) {
+        let offset = |argument| ARGUMENTS_OFFSET + argument * ARGUMENT_SIZE;
+        match *when {
+            When::Always => self.stop(call),
+            When::Among { argument, bits, values } => self.only_if(call, |program| {
+                program.load_word(offset(argument));
+                program.add(AND, 0, bits);
+                values.iter().for_each(|&value| program.end_if(value, NOTIFY));
+                program.end(ALLOW);
+            }),
+            When::NotZero { argument } => self.only_if(call, |program| {
+                program.load_word(offset(argument));
+                program.end_if(0, ALLOW);
+                program.end(NOTIFY);
+            }),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::class::ViolationClass;
 
-    const _: () = assert!(PROGRAM_SIZE <= 256, "jumps are bytes");
-
-    /// What the program answers, as the kernel would run it.
-    fn run(architecture: u32, call: u32) -> u32 {
-        let program = program().unwrap();
+    /// What the program answers to a call, as the kernel would run it.
+    fn run(wanted: DetectorSet, architecture: u32, call: u32, arguments: [u32; 6]) -> u32 {
+        let program = program(wanted).unwrap();
         let (mut at, mut word) = (0, 0);
         loop {
-            let Instruction { code, if_true, if_false, operand } = program[at];
+            let Instruction { code, if_true, if_false, operand } = program.instructions()[at];
             at += 1;
             match code {
-                LOAD_WORD => word = if operand == CALL_OFFSET { call } else { architecture },
+                LOAD_WORD => {
+                    word = match operand {
+                        CALL_OFFSET => call,
+                        ARCHITECTURE_OFFSET => architecture,
+                        _ => arguments[((operand - ARGUMENTS_OFFSET) / ARGUMENT_SIZE) as usize],
+                    }
+                }
+                AND => word &= operand,
                 JUMP_IF_EQUAL => at += usize::from(if word == operand { if_true } else { if_false }),
                 _ => return operand,
             }
         }
     }
 
+    /// Whether the program of these detectors stops a native call.
+    fn stops(wanted: DetectorSet, call: libc::c_long, arguments: [u32; 6]) -> bool {
+        run(wanted, ARCHITECTURE.unwrap(), u32::try_from(call).unwrap(), arguments) == NOTIFY
+    }
+
+    fn has_numbers() -> bool {
+        if ARCHITECTURE.is_none() {
+            tripoint_oracle::skipped!("the numbers are not known here");
+        }
+        ARCHITECTURE.is_some()
+    }
+
     #[test]
     fn memory_calls_notify_and_no_others() {
-        let Some(native) = ARCHITECTURE else {
-            return tripoint_oracle::skipped!("the numbers are not known here");
-        };
+        if !has_numbers() {
+            return;
+        }
+        let (native, wanted) = (ARCHITECTURE.unwrap(), DetectorSet::MEMORY_CALLS);
         for call in 0..1024 {
-            let is_memory_call = memory_call_name(call as usize).is_some();
-            assert_eq!(run(native, call), if is_memory_call { NOTIFY } else { ALLOW }, "{call}");
-            assert_eq!(run(native ^ 1, call), ALLOW);
+            let is_memory_call = calls::call_name(call as usize).is_some()
+                && calls::class_of_call(call as usize) == ViolationClass::MemoryCall;
+            for arguments in [[0; 6], [1; 6]] {
+                let expected = if is_memory_call { NOTIFY } else { ALLOW };
+                assert_eq!(run(wanted, native, call, arguments), expected, "{call}");
+                assert_eq!(run(wanted, native ^ 1, call, arguments), ALLOW);
+            }
         }
     }
 
     #[test]
-    fn calls_of_32_bit_code_notify_and_are_named() {
+    fn memory_calls_of_32_bit_code_notify() {
         let Some(compatible) = COMPATIBLE else {
             return tripoint_oracle::skipped!("there is no 32-bit code here");
         };
         for call in 0..1024 {
-            let known = MEMORY_CALLS.iter().find(|known| known.compatible == call);
-            assert_eq!(run(compatible, call) == NOTIFY, known.is_some(), "{call}");
-            let name = memory_call_name(native_number(compatible, call as usize));
-            assert!(known.is_none_or(|known| Some(known.name) == name), "{call}");
+            let known = calls::compatible_memory_calls().any(|known| known == call);
+            assert_eq!(run(FILTERED, compatible, call, [0; 6]) == NOTIFY, known, "{call}");
+            assert_eq!(run(DetectorSet::WAITS, compatible, call, [0; 6]), ALLOW, "{call}");
         }
-        assert_eq!(memory_call_name(native_number(compatible, 192)), Some("mmap"));
-        assert_eq!(native_number(ARCHITECTURE.unwrap(), 192), 192, "another call");
+    }
+
+    /// The arguments are those of the manual pages.
+    #[test]
+    fn calls_notify_that_ask_to_wait_and_no_others() {
+        if !has_numbers() {
+            return;
+        }
+        let forever = u32::MAX;
+        let cases: &[(libc::c_long, [u32; 6], bool)] = &[
+            (libc::SYS_futex, [7, 0, 7, 0, 0, 0], true),   // FUTEX_WAIT
+            (libc::SYS_futex, [7, 128, 7, 0, 0, 0], true), // FUTEX_WAIT_PRIVATE
+            (libc::SYS_futex, [7, 9 | 128 | 256, 7, 0, 0, 0], true), // FUTEX_WAIT_BITSET
+            (libc::SYS_futex, [7, 6 | 128, 0, 0, 0, 0], true), // FUTEX_LOCK_PI
+            (libc::SYS_futex, [7, 11, 0, 0, 0, 0], true),  // FUTEX_WAIT_REQUEUE_PI
+            (libc::SYS_futex, [7, 13, 0, 0, 0, 0], true),  // FUTEX_LOCK_PI2
+            (libc::SYS_futex, [7, 1, 1, 0, 0, 0], false),  // FUTEX_WAKE
+            (libc::SYS_futex, [7, 1 | 128, 1, 0, 0, 0], false), // FUTEX_WAKE_PRIVATE
+            (libc::SYS_futex, [7, 4, 1, 0, 0, 0], false),  // FUTEX_CMP_REQUEUE
+            (libc::SYS_futex, [7, 7, 0, 0, 0, 0], false),  // FUTEX_UNLOCK_PI
+            (libc::SYS_futex, [7, 8, 0, 0, 0, 0], false),  // FUTEX_TRYLOCK_PI
+            (libc::SYS_futex, [7, 10, 1, 0, 0, 0], false), // FUTEX_WAKE_BITSET
+            (libc::SYS_nanosleep, [7, 0, 0, 0, 0, 0], true),
+            (libc::SYS_clock_nanosleep, [0; 6], true),
+            (libc::SYS_sched_yield, [0; 6], true),
+            (libc::SYS_ppoll, [7, 1, 0, 0, 0, 0], true),
+            (libc::SYS_pselect6, [1, 0, 0, 0, 0, 0], true),
+            (libc::SYS_epoll_pwait, [7, 7, 1, forever, 0, 0], true),
+            (libc::SYS_epoll_pwait, [7, 7, 1, 10, 0, 0], true),
+            (libc::SYS_epoll_pwait, [7, 7, 1, 0, 0, 0], false),
+            (libc::SYS_wait4, [forever, 0, 0, 0, 0, 0], true),
+            (libc::SYS_wait4, [forever, 0, 2, 0, 0, 0], true), // WUNTRACED
+            (libc::SYS_wait4, [forever, 0, 1, 0, 0, 0], false), // WNOHANG
+            (libc::SYS_wait4, [forever, 0, 3, 0, 0, 0], false),
+            (libc::SYS_waitid, [0, 0, 0, 4, 0, 0], true), // WEXITED
+            (libc::SYS_waitid, [0, 0, 0, 5, 0, 0], false),
+            (libc::SYS_rt_sigtimedwait, [0; 6], true),
+            (libc::SYS_rt_sigsuspend, [0; 6], true),
+            (libc::SYS_flock, [7, 1, 0, 0, 0, 0], true), // LOCK_SH
+            (libc::SYS_flock, [7, 2, 0, 0, 0, 0], true), // LOCK_EX
+            (libc::SYS_flock, [7, 2 | 4, 0, 0, 0, 0], false), // LOCK_NB
+            (libc::SYS_flock, [7, 8, 0, 0, 0, 0], false), // LOCK_UN
+            (libc::SYS_fcntl, [7, 7, 0, 0, 0, 0], true), // F_SETLKW
+            (libc::SYS_fcntl, [7, 38, 0, 0, 0, 0], true), // F_OFD_SETLKW
+            (libc::SYS_fcntl, [7, 6, 0, 0, 0, 0], false), // F_SETLK
+            (libc::SYS_fcntl, [7, 3, 0, 0, 0, 0], false), // F_GETFL
+            (libc::SYS_read, [0, 7, 1, 0, 0, 0], false),
+            (libc::SYS_write, [1, 7, 1, 0, 0, 0], false),
+            (libc::SYS_getppid, [0; 6], false),
+            (libc::SYS_mmap, [0; 6], false),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_poll, [7, 1, forever, 0, 0, 0], true),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_poll, [7, 1, 0, 0, 0, 0], false),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_epoll_wait, [7, 7, 1, 1, 0, 0], true),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_epoll_wait, [7, 7, 1, 0, 0, 0], false),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_select, [1, 0, 0, 0, 0, 0], true),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_pause, [0; 6], true),
+        ];
+        for &(call, arguments, waits) in cases {
+            assert_eq!(stops(DetectorSet::WAITS, call, arguments), waits, "{call} {arguments:?}");
+            let is_memory = call == libc::SYS_mmap;
+            assert_eq!(stops(FILTERED, call, arguments), waits || is_memory, "{call} {arguments:?}");
+            assert_eq!(stops(DetectorSet::MEMORY_CALLS, call, arguments), is_memory, "{call} {arguments:?}");
+        }
+        for call in 0..1024 {
+            let is_wait = calls::waits().any(|(known, _)| known == call);
+            assert!(is_wait || !stops(DetectorSet::WAITS, call.into(), [2; 6]), "{call}");
+        }
     }
 }

@@ -44,7 +44,7 @@ pub struct Instruction {
     pub operand: u32,
 }
 
-/// A memory call that waits for its supervisor.
+/// A filtered call that waits for its supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
     /// The number with which the supervisor answers.
@@ -176,6 +176,12 @@ pub trait Kernel: Copy + Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// See [`Kernel::pin`].
     fn touch_fresh_page(&self) -> Result<(), Errno>;
+
+    /// Asks to wait for what has happened already, and so returns at once: one call that waits.
+    ///
+    /// # Errors
+    /// See [`Kernel::pin`].
+    fn try_to_wait(&self) -> Result<(), Errno>;
 
     /// Calls C's `malloc` and `free` once.
     fn call_malloc(&self);

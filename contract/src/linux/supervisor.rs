@@ -1,5 +1,5 @@
-//! The supervisor of a hot thread's memory calls. It sees each call, counts it, and lets
-//! it go on (design/contract.md `.call`).
+//! The supervisor of a hot thread's system calls: those about memory, and those that wait, if
+//! that is asked for. It sees each call, counts it, and lets it go on (design/contract.md `.call`).
 //!
 //! ```text
 //!   hot thread          supervisor
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! It lives as long as a thread is under the filter, so that the end of a thread
-//! and Teardown, which make memory calls too, find it.
+//! and Teardown, which make such calls too, find it.
 
 use core::fmt;
 use std::boxed::Box;
@@ -23,20 +23,19 @@ use tripoint_core::aver;
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_stack::Site;
 
-use crate::linux::filter::size_of_call;
+use crate::linux::calls::{class_of_call, size_of_call};
+use crate::linux::filter::FILTERED;
 use crate::linux::kernel::{Errno, Kernel, Notification, Wait};
 use crate::linux::listeners::{Note, Place};
 use crate::thread::current;
 use crate::thread::observation::{Evidence, Observation};
 use crate::thread::slot::Slot;
-use crate::words::class::ViolationClass;
-use crate::words::detector_set::DetectorSet;
 
 /// For how long, in ms, the supervisor waits for the thread's call site. An answer takes µs;
 /// this is for a signal that never arrives.
 const PATIENCE: u32 = 200;
 
-/// How often in a row a refusing kernel is asked. Without a supervisor the thread's memory
+/// How often in a row a refusing kernel is asked. Without a supervisor the thread's filtered
 /// calls fail, which is better than that they wait forever.
 const PERSISTENCE: usize = 100;
 
@@ -46,7 +45,7 @@ const NOTHING: usize = usize::MAX;
 const ABANDONED: usize = usize::MAX - 1;
 
 /// Where a thread leaves its listener for its supervisor. From the moment the
-/// filter is there, nothing that could make a memory call may happen before the
+/// filter is there, nothing that could make a filtered call may happen before the
 /// supervisor has the listener: so handing it over is one store and a wake-up
 /// (design/contract.md `.call.handover`).
 struct Mailbox {
@@ -81,8 +80,8 @@ impl Waiting {
                 let slot = filtered.slot;
                 let ended = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
                 if ended.is_err() {
-                    // From here on the thread's memory calls fail, and are not seen.
-                    slot.remove_live(DetectorSet::MEMORY_CALLS);
+                    // From here on the thread's filtered calls fail, and are not seen.
+                    slot.remove_live(FILTERED);
                 }
             }
         };
@@ -96,7 +95,7 @@ impl Waiting {
         aver!(first, "a supervisor for thread {thread} waits for another thread already");
     }
 
-    /// Hands the listener over. Makes no memory call.
+    /// Hands the listener over. Makes no call about memory, and none that waits.
     pub(super) fn hand_over(&self, listener: OwnedFd) {
         self.note.write(listener.as_raw_fd());
         let listener = usize::try_from(listener.into_raw_fd()).unwrap_or(ABANDONED);
@@ -209,7 +208,7 @@ impl<K: Kernel> Supervisor<K> {
     /// Asks the thread where it is, if that will be recorded and the thread can answer.
     fn ask(&self, call: Notification) -> bool {
         self.may_ask
-            && self.filtered.slot.wants_call_site()
+            && self.filtered.slot.wants_call_site(class_of_call(call.call))
             && self.filtered.is_present()
             && self.kernel.has_traps()
             && self.is_open_to_traps()
@@ -253,9 +252,8 @@ impl<K: Kernel> Supervisor<K> {
         // A call that a signal interrupted after it was counted begins anew.
         let again = self.counted.take().is_some_and(|counted| same(&counted, &call));
         let [address, second] = call.arguments;
-        let size = size_of_call(call.call, second);
-        let seen =
-            Observation { address, call: call.call, ..Observation::new(ViolationClass::MemoryCall, size) };
+        let (class, size) = (class_of_call(call.call), size_of_call(call.call, second));
+        let seen = Observation { address, call: call.call, ..Observation::new(class, size) };
         if !again && self.filtered.is_present() {
             self.filtered.slot.observe_supervised(seen, || Evidence { site, time: current::time() });
         }

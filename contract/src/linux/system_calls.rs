@@ -15,7 +15,7 @@ use std::vec::Vec;
 use crate::linux::errno::errno;
 use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Notification, Residence, Wait};
 use crate::linux::trap;
-use crate::linux::{binding, children, filter, signals};
+use crate::linux::{binding, calls, children, signals};
 
 /// The kernel that the program runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -293,6 +293,19 @@ impl Kernel for LinuxKernel {
         answer(unsafe { libc::munmap(page, size) })
     }
 
+    fn try_to_wait(&self) -> Result<(), Errno> {
+        let (word, other) = (0_u32, 1_u32);
+        let forever = ptr::null::<libc::timespec>();
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: a word that is valid to read; it never has the other value, so this returns at once.
+        match answer(unsafe {
+            libc::syscall(libc::SYS_futex, &raw const word, operation, other, forever) as c_int
+        }) {
+            Err(Errno(libc::EAGAIN)) => Ok(()),
+            answer => answer,
+        }
+    }
+
     fn call_malloc(&self) {
         // SAFETY: freed once, with nothing in between.
         unsafe {
@@ -418,7 +431,7 @@ fn wait_once(listener: &OwnedFd, patience: Option<u32>) -> Result<Option<Wait>, 
     Ok(Some(Wait::Notified(Notification {
         id: seen.id,
         thread: word(seen.thread.into()),
-        call: filter::native_number(seen.architecture, usize::try_from(seen.call).unwrap_or(0)),
+        call: calls::native_number(seen.architecture, usize::try_from(seen.call).unwrap_or(0)),
         instruction: word(seen.instruction),
         arguments: [word(seen.arguments[0]), word(seen.arguments[1])],
     })))

@@ -217,7 +217,8 @@ fn on_fault(class: ViolationClass, info: &libc::siginfo_t, context: *mut c_void)
     current::observe_interrupted(observation, interrupted_at(context));
 }
 
-/// The handler makes no memory call, so no supervisor waits for an answer to a question within it.
+/// The handler makes no memory call, so no supervisor waits for an answer to a question within it. A walk that waits for
+/// the loader's lock has no site: its wait is charged without one.
 fn on_question(context: *mut c_void, within_itself: bool) {
     let Some(slot) = current::slot() else { return };
     slot.call_site.take_question();

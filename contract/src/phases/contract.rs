@@ -90,7 +90,7 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
     ///
     /// The hook observes a record as it is made: not those of a burst that make no record, which are
     /// only counted ([`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN)). It is called on the thread itself, in its
-    /// signal handlers as well, and by the supervisor of its memory calls. So it may not allocate,
+    /// signal handlers as well, and by the supervisor of its system calls. So it may not allocate,
     /// fault or wait, and if it unwinds, the process aborts. What it does is charged to no thread, because the
     /// thread's slot is busy meanwhile, except for phases: these it observes on the coordinator's thread
     /// ([design/contract.md `.events`](crate::design::contract)).

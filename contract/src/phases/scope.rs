@@ -20,7 +20,7 @@ use crate::words::record::{Record, RecordKind};
 /// It needs no [`Contract`](crate::Contract), only [`ContractAllocator`](crate::ContractAllocator) as the program's
 /// global allocator, and for growth [`PoolEvents`](crate::PoolEvents) as the arena's event hook. On a thread that is
 /// registered with a contract, events count in the scope if they are judged there: not before the thread is armed, and
-/// not in an amnesty. Page faults and memory calls are seen by the contract alone.
+/// not in an amnesty. Page faults, memory calls and waits are seen by the contract alone.
 ///
 /// ```
 /// use tripoint_contract::{ContractAllocator, SteadyScope};
@@ -154,7 +154,7 @@ impl SteadyScope {
     /// [`Policy::AlarmOnce`], or at further sites than [`RING_RECORDS`](crate::RING_RECORDS).
     #[must_use]
     pub fn sites(&self) -> Vec<SiteEvents> {
-        self.sites.list()
+        self.sites.list().collect()
     }
 
     /// Judges what happened since the scope was entered, on the thread that was in it.

@@ -135,7 +135,7 @@ pub fn measure(steady: Steady, mut turn: impl FnMut()) -> Measured {
             (start, Counts::take())
         });
         measured.events = end.since(start, steady.classes);
-        measured.sites = sites.list();
+        measured.sites = sites.list().collect();
         if measured.events == [0; ViolationClass::COUNT] {
             break;
         }

@@ -51,7 +51,7 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
         let (mut groups, mut keys) = (Vec::<Group>::new(), Vec::new());
         for record in self.records {
             let place = WithCallers(self.symbols, &record.site).to_string();
-            let call = if record.class == ViolationClass::MemoryCall { record.call } else { 0 };
+            let call = if record.class.is_of_calls() { record.call } else { 0 };
             let reason = reason_of::<R>(record);
             let key = (record.kind as usize, record.class, record.thread, call, reason, place);
             match keys.iter().position(|known| *known == key) {
@@ -72,9 +72,9 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     }
 }
 
-/// The memory call of a record.
+/// The system call of a record.
 pub(crate) fn call_of(record: &Record) -> Option<CallName> {
-    (record.class == ViolationClass::MemoryCall && record.call != 0).then_some(CallName(record.call))
+    (record.class.is_of_calls() && record.call != 0).then_some(CallName(record.call))
 }
 
 /// The reason of the amnesty that a record is of.
@@ -83,13 +83,13 @@ pub(crate) fn reason_of<R: AmnestyReason>(record: &Record) -> Option<&'static st
     has_reason.then(|| R::NAMES.get(record.reason).copied().unwrap_or("?"))
 }
 
-/// The name of a memory call, or its number.
+/// The name of a system call, or its number.
 pub(crate) struct CallName(usize);
 
 impl fmt::Display for CallName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[cfg(tripoint_kernel)]
-        if let Some(name) = crate::linux::filter::memory_call_name(self.0) {
+        if let Some(name) = crate::linux::calls::call_name(self.0) {
             return f.write_str(name);
         }
         write!(f, "{}", self.0)

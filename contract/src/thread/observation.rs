@@ -16,7 +16,7 @@ pub struct Observation {
     pub bytes: usize,
     /// The address concerned, or zero.
     pub address: usize,
-    /// The number of the memory call, or zero.
+    /// The number of the system call, or zero.
     pub call: usize,
     /// The time of the step of a collection, if it is one that took longer than allowed.
     pub step: Option<StepTime>,

@@ -14,7 +14,7 @@ use crate::words::record::{Record, RecordKind};
 pub(crate) enum Writer {
     /// The thread itself, or one of its signal handlers.
     Thread,
-    /// The supervisor of its memory calls.
+    /// The supervisor of its system calls.
     Supervisor,
 }
 

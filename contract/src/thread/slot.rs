@@ -4,7 +4,7 @@
 //! |---|---|
 //! | attention | any thread that wants the guard's attention |
 //! | mode, amnesty, alarms, own ring, most of the tally | the thread, its signal handlers |
-//! | memory calls of the tally, supervised ring | the thread's supervisor |
+//! | system calls of the tally, supervised ring | the thread's supervisor |
 //! | wanted mode, polls and turns | the coordinator |
 
 mod charging;

@@ -1,4 +1,4 @@
-//! What can go wrong: seven classes of events, some of them divided further.
+//! What can go wrong: eight classes of events, some of them divided further.
 
 use core::fmt;
 
@@ -31,13 +31,16 @@ pub enum ViolationClass {
     Collection,
     /// (g) The thread waited because a heap was stopped.
     Pause,
+    /// (h) The thread asked the kernel to let it wait. Seen only by
+    /// [`DetectorSet::WAITS`](crate::DetectorSet::WAITS), which is no default.
+    Wait,
     /// There were more amnesties than the budget allows. This raises an alarm as a violation does.
     AmnestyOverrun,
 }
 
 impl ViolationClass {
     /// All of them, in the order of their indices.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Alloc,
         Self::Realloc,
         Self::Dealloc,
@@ -49,6 +52,7 @@ impl ViolationClass {
         Self::ForeignMalloc,
         Self::Collection,
         Self::Pause,
+        Self::Wait,
         Self::AmnestyOverrun,
     ];
 
@@ -84,6 +88,11 @@ impl ViolationClass {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
+    /// Whether its events are system calls, each with its number.
+    pub(crate) const fn is_of_calls(self) -> bool {
+        matches!(self, Self::MemoryCall | Self::Wait)
+    }
+
     /// The name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -99,6 +108,7 @@ impl ViolationClass {
             Self::ForeignMalloc => "foreign_malloc",
             Self::Collection => "collection",
             Self::Pause => "pause",
+            Self::Wait => "wait",
             Self::AmnestyOverrun => "amnesty_overrun",
         }
     }
@@ -136,8 +146,10 @@ bitflags! {
         const COLLECTION = 1 << 9;
         /// [`ViolationClass::Pause`]
         const PAUSE = 1 << 10;
+        /// [`ViolationClass::Wait`]
+        const WAIT = 1 << 11;
         /// [`ViolationClass::AmnestyOverrun`]
-        const AMNESTY_OVERRUN = 1 << 11;
+        const AMNESTY_OVERRUN = 1 << 12;
     }
 }
 

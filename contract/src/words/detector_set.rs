@@ -20,6 +20,10 @@ bitflags! {
         const MEMORY_CALLS = 1 << 4;
         /// C's `malloc`, by interposition.
         const FOREIGN_MALLOC = 1 << 5;
+        /// Waits in the kernel: locks that are held, sleeps, `poll` and their like, by the same
+        /// filter and supervisor as memory calls ([design/contract.md
+        /// `.call.waits`](crate::design::contract)).
+        const WAITS = 1 << 6;
     }
 }
 
@@ -27,20 +31,22 @@ impl DetectorSet {
     /// The detectors that are asked for by default: those that every program can use and
     /// that this build can prove. Pool events are not among them: a program without pools
     /// has none, and in a program with pools they are live unasked. Nor is C's `malloc`
-    /// without the feature `interpose-malloc`.
+    /// without the feature `interpose-malloc`. Nor are waits, because many a steady loop waits on
+    /// purpose: one that must not asks for `DetectorSet::DEFAULT | DetectorSet::WAITS`.
     pub const DEFAULT: Self = {
         let always =
             Self::ALLOCATOR.union(Self::FAULT_TRAP).union(Self::FAULT_POLL).union(Self::MEMORY_CALLS);
         if cfg!(feature = "interpose-malloc") { always.union(Self::FOREIGN_MALLOC) } else { always }
     };
 
-    const NAMES: [(Self, &'static str); 6] = [
+    const NAMES: [(Self, &'static str); 7] = [
         (Self::ALLOCATOR, "allocator"),
         (Self::POOL_EVENTS, "pool_events"),
         (Self::FAULT_TRAP, "fault_trap"),
         (Self::FAULT_POLL, "fault_poll"),
         (Self::MEMORY_CALLS, "memory_calls"),
         (Self::FOREIGN_MALLOC, "foreign_malloc"),
+        (Self::WAITS, "waits"),
     ];
 
     /// The names of the detectors in the set, as in reports.

@@ -53,10 +53,10 @@ pub struct Record {
     pub count: usize,
     /// Bytes concerned; zero for faults.
     pub bytes: usize,
-    /// The address that faulted, or the first argument of a memory call; otherwise zero. For
+    /// The address that faulted, or the first argument of a system call; otherwise zero. For
     /// an alarm it is that of the first of its events.
     pub address: usize,
-    /// The number of the memory call; otherwise zero. For an alarm, as `address`.
+    /// The number of the system call; otherwise zero. For an alarm, as `address`.
     pub call: usize,
     /// The time of the step of a collection, if it is one that took longer than allowed, in whole nanoseconds. For an
     /// alarm, as `address`.

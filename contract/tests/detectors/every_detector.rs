@@ -18,13 +18,15 @@ fn is_not_bound(error: Option<Error>) -> bool {
 /// Every refusal of the kernel leaves its detector not live, and all else working.
 #[test]
 fn refusals_of_the_kernel_are_reported() {
-    let every = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL | DetectorSet::MEMORY_CALLS;
+    let filtered = DetectorSet::MEMORY_CALLS | DetectorSet::WAITS;
+    let every = DetectorSet::FAULT_TRAP | DetectorSet::FAULT_POLL | filtered;
     for (refused, lost) in [
         (Calls::FAULTS, DetectorSet::FAULT_POLL),
         (Calls::HANDLE_TRAPS, DetectorSet::FAULT_TRAP),
         (Calls::OPEN_FAULT_EVENT, DetectorSet::FAULT_TRAP),
-        (Calls::INSTALL_FILTER, DetectorSet::MEMORY_CALLS),
+        (Calls::INSTALL_FILTER, filtered),
         (Calls::TOUCH, DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS),
+        (Calls::TRY_TO_WAIT, DetectorSet::WAITS),
     ] {
         on_hot_thread(move || {
             let contract = contract();

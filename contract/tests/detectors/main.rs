@@ -15,6 +15,7 @@ mod memory_calls;
 mod pages;
 mod pool_events;
 mod signals;
+mod waits;
 
 use std::thread;
 
@@ -40,13 +41,14 @@ fn on_hot_thread(test: impl FnOnce() + Send + 'static) {
 }
 
 /// What a detector sees.
-const SEEN_BY: [(DetectorSet, ViolationSet); 6] = [
+const SEEN_BY: [(DetectorSet, ViolationSet); 7] = [
     (DetectorSet::ALLOCATOR, ViolationSet::ALLOC.union(ViolationSet::REALLOC).union(ViolationSet::DEALLOC)),
     (DetectorSet::POOL_EVENTS, ViolationSet::FILL.union(ViolationSet::GROWTH)),
     (DetectorSet::FAULT_TRAP, ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT)),
     (DetectorSet::FAULT_POLL, ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT)),
     (DetectorSet::MEMORY_CALLS, ViolationSet::MEMORY_CALL),
     (DetectorSet::FOREIGN_MALLOC, ViolationSet::FOREIGN_MALLOC),
+    (DetectorSet::WAITS, ViolationSet::WAIT),
 ];
 
 /// A hot thread with these detectors, held to what they see (the test's own

@@ -46,13 +46,14 @@ fn look(place: &'static Place) {
         let act = (place.prepare)();
         AT_END.with(|end| end.armed.set(false));
         let policies = Policies::all(Policy::Quarantine);
-        let guard = contract.register(HotThread { policies, ..HotThread::new("hot") }).unwrap();
+        let detectors = DetectorSet::DEFAULT | DetectorSet::WAITS;
+        let guard = contract.register(HotThread { detectors, policies, ..HotThread::new("hot") }).unwrap();
         // Faults of code that runs for the first time are not examined here.
         let _ = lock_memory(&[]);
         guard.arm();
-        let traps = DetectorSet::FAULT_TRAP | DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL;
-        if !guard.slot().live().contains(traps) {
-            tripoint_oracle::skipped!("{:?} is refused here", traps.difference(guard.slot().live()));
+        let of_kernel = detectors.difference(DetectorSet::ALLOCATOR | DetectorSet::FOREIGN_MALLOC);
+        if !guard.slot().live().contains(of_kernel) {
+            tripoint_oracle::skipped!("{:?} is refused here", of_kernel.difference(guard.slot().live()));
         }
         guard.poll();
         guard.check();

@@ -2,7 +2,6 @@
 //! their names.
 
 use core::hint::black_box;
-use core::time::Duration;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
@@ -18,7 +17,10 @@ use crate::pages::{
 };
 use crate::ring::Ring;
 use crate::signals::{block_traps, do_nothing, handle, set_action};
-use crate::threads::{Forked, culprit_command, culprit_dlopen, culprit_lock, culprit_spawn, wait_for_end};
+use crate::threads::{
+    Forked, culprit_command, culprit_dlopen, culprit_lock, culprit_sleep, culprit_spawn, held_until_asleep,
+    wait_for_end,
+};
 
 /// A place: what hides there, and the classes that its row shows. Other costs on the way there
 /// are left out.
@@ -37,6 +39,7 @@ const HEAP: ViolationSet = ViolationSet::ALLOC.union(ViolationSet::DEALLOC);
 const FAULTS: ViolationSet = ViolationSet::MINOR_FAULT.union(ViolationSet::MAJOR_FAULT);
 const CALL: ViolationSet = ViolationSet::MEMORY_CALL;
 const FOREIGN: ViolationSet = ViolationSet::FOREIGN_MALLOC;
+const WAIT: ViolationSet = ViolationSet::WAIT;
 pub(crate) const ANY: ViolationSet = ViolationSet::all();
 
 pub(crate) const PLACES: &[Place] = &[
@@ -155,19 +158,24 @@ pub(crate) const PLACES: &[Place] = &[
         Box::new(|| Forked::run(|| discard(culprit_mmap())))
     }),
     place("running a program", HEAP, || Box::new(culprit_command)),
-    place("waiting for a lock", ANY, || {
+    place("waiting for a lock", WAIT, || {
+        let (lock, go) = held_until_asleep();
+        Box::new(move || {
+            drop(go);
+            culprit_lock(lock);
+        })
+    }),
+    place("taking a lock that no thread holds", ANY, || {
         let lock: &'static Mutex<()> = Box::leak(Box::default());
-        let (held, is_held) = mpsc::channel();
-        thread::spawn(move || {
-            let guard = lock.lock().unwrap();
-            held.send(()).unwrap();
-            thread::sleep(Duration::from_millis(20));
-            drop(guard);
-        });
-        is_held.recv().unwrap();
         Box::new(move || culprit_lock(lock))
     }),
-    place("sleeping", ANY, || Box::new(|| thread::sleep(Duration::from_millis(1)))),
+    place("sleeping", WAIT, || Box::new(culprit_sleep)),
+    place("sleeping while SIGTRAP is blocked", WAIT, || {
+        Box::new(|| {
+            block_traps();
+            culprit_sleep();
+        })
+    }),
     place("writing to the standard output", ANY, || {
         println!("warm");
         Box::new(|| println!("written"))

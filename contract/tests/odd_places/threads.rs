@@ -3,8 +3,9 @@
 use core::ffi::c_int;
 use core::hint::black_box;
 use core::ptr;
+use core::time::Duration;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 #[inline(never)]
@@ -27,6 +28,33 @@ pub(crate) fn culprit_command() {
 #[inline(never)]
 pub(crate) fn culprit_lock(lock: &Mutex<()>) {
     drop(lock.lock());
+}
+
+#[inline(never)]
+pub(crate) fn culprit_sleep() {
+    thread::sleep(Duration::from_millis(1));
+    // Keeps the frame: the last call would be a jump.
+    black_box(0);
+}
+
+/// A lock that another thread holds, from now on until the sender is dropped and this thread sleeps.
+pub(crate) fn held_until_asleep() -> (&'static Mutex<()>, mpsc::Sender<()>) {
+    let lock: &'static Mutex<()> = Box::leak(Box::default());
+    let (go, goes) = mpsc::channel();
+    let (held, is_held) = mpsc::channel();
+    // SAFETY: has no arguments and cannot fail.
+    let status = format!("/proc/self/task/{}/stat", unsafe { libc::gettid() });
+    thread::spawn(move || {
+        let guard = lock.lock();
+        held.send(()).unwrap();
+        let _ = goes.recv();
+        let sleeps =
+            || std::fs::read_to_string(&status).unwrap().rsplit(')').next().unwrap().starts_with(" S");
+        tripoint_oracle::wait_until(sleeps);
+        drop(guard);
+    });
+    is_held.recv().unwrap();
+    (lock, go)
 }
 
 /// Waits by asking, which allocates nothing.

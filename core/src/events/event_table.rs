@@ -395,9 +395,9 @@ macro_rules! for_each_event {
                 count: usize as Count,
                 /// The bytes concerned; zero for faults.
                 bytes: usize as Bytes,
-                /// The address that faulted, or the first argument of a memory call; otherwise zero.
+                /// The address that faulted, or the first argument of a system call; otherwise zero.
                 address: usize as Address,
-                /// The number of the memory call; otherwise zero.
+                /// The number of the system call; otherwise zero.
                 call: usize as Number,
             } texts {
                 /// The name of the record's kind.

@@ -46,7 +46,7 @@ impl Slot {
         plain
     }
 
-    /// Charges a memory call. Called by the thread's supervisor, while the thread waits for it.
+    /// Charges a system call. Called by the thread's supervisor, while the thread waits for it.
     #[cfg(tripoint_kernel)]
     pub(crate) fn observe_supervised(&self, observation: Observation, evidence: impl FnOnce() -> Evidence) {
         self.charge(observation, Writer::Supervisor, evidence);
@@ -90,10 +90,9 @@ impl Slot {
         self.attendance.call();
     }
 
-    /// Whether the site of a memory call would be kept, if it were made now.
+    /// Whether the site of a system call of this class would be kept, if it were made now.
     #[cfg(tripoint_kernel)]
-    pub(crate) fn wants_call_site(&self) -> bool {
-        let class = ViolationClass::MemoryCall;
+    pub(crate) fn wants_call_site(&self, class: ViolationClass) -> bool {
         let excused = self.is_excused();
         let kind = if excused { RecordKind::Excused } else { RecordKind::Violation };
         self.mode() != Mode::Counting

@@ -1,7 +1,7 @@
 //! A case: what it is, and what it truly does.
 
 /// What a case does, seen from outside: facts of the kernel and of the libraries, decided before any tool is asked.
-pub(crate) type Facts = u8;
+pub(crate) type Facts = u16;
 
 /// Calls the program's global allocator.
 pub(crate) const RUST_HEAP: Facts = 1 << 0;
@@ -13,16 +13,18 @@ pub(crate) const MEMORY_CALL: Facts = 1 << 2;
 pub(crate) const FAULT: Facts = 1 << 3;
 /// Asks an arena for more than it has.
 pub(crate) const GROWTH: Facts = 1 << 4;
-/// Waits, or makes another system call that takes a time without a bound.
+/// Makes a system call whose purpose is to wait: for a lock, a time, an event or a child, or until others have run.
 pub(crate) const WAIT: Facts = 1 << 5;
-/// Does so by calling a function of the system's library, and not by instructions alone.
+/// Does what it does by calling a function of the system's library, and not by instructions alone.
 pub(crate) const LIBRARY: Facts = 1 << 6;
 /// Calls an allocator that is neither of the two.
 pub(crate) const OTHER_HEAP: Facts = 1 << 7;
+/// Takes a time without a bound in another way: makes another system call, or spins.
+pub(crate) const UNBOUNDED: Facts = 1 << 8;
 
 /// The names of all facts, in the order of their bits.
-const NAMES: [&str; 8] =
-    ["rust heap", "c heap", "memory call", "fault", "growth", "wait", "library", "other heap"];
+const NAMES: [&str; 9] =
+    ["rust heap", "c heap", "memory call", "fault", "growth", "wait", "library", "other heap", "no bound"];
 
 /// The names of the facts in a set.
 pub(crate) fn names(facts: Facts) -> impl Iterator<Item = &'static str> {

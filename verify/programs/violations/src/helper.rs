@@ -45,13 +45,20 @@ impl Helped {
 
 /// Starts a helper of the calling thread, and waits until it is ready. The thread sets the flag before it waits.
 pub(crate) fn helper(work: impl FnOnce(&Helped) + Send + 'static) -> &'static AtomicBool {
+    helper_to_join(work).0
+}
+
+/// The same, and the thread itself.
+pub(crate) fn helper_to_join(
+    work: impl FnOnce(&Helped) + Send + 'static,
+) -> (&'static AtomicBool, thread::JoinHandle<()>) {
     let goes = forever(AtomicBool::new(false));
     let (ready, is_ready) = mpsc::channel();
     // SAFETY: takes nothing, and cannot fail.
     let helped = Helped { thread: unsafe { libc::gettid() }, goes, ready };
-    thread::spawn(move || work(&helped));
+    let thread = thread::spawn(move || work(&helped));
     is_ready.recv().expect("helpers get ready");
-    goes
+    (goes, thread)
 }
 
 /// Says that the calling thread waits from now on.

@@ -7,7 +7,7 @@ use core::hint::black_box;
 use core::ptr;
 
 use crate::case::{
-    C_HEAP, Case, Facts, Group, LIBRARY, OTHER_HEAP, RUST_HEAP, WAIT, cannot_run, discard, once,
+    C_HEAP, Case, Facts, Group, LIBRARY, OTHER_HEAP, RUST_HEAP, UNBOUNDED, cannot_run, discard, once,
 };
 
 const HEAP: Facts = C_HEAP | LIBRARY;
@@ -81,7 +81,7 @@ pub(crate) const GROUP: Group = Group {
                 give_back(text);
             })
         }),
-        Case::new("getline", HEAP | WAIT, || {
+        Case::new("getline", HEAP | UNBOUNDED, || {
             // SAFETY: two texts that end with zero.
             let file = unsafe { libc::fopen(c"/proc/self/status".as_ptr(), c"r".as_ptr()) };
             assert!(!file.is_null());
@@ -91,11 +91,11 @@ pub(crate) const GROUP: Group = Group {
                 discard(unsafe { libc::getline(&raw mut line, &raw mut size, file) });
             })
         }),
-        Case::new("fopen", HEAP | WAIT, || {
+        Case::new("fopen", HEAP | UNBOUNDED, || {
             // SAFETY: two texts that end with zero.
             once(|| discard(unsafe { libc::fopen(c"/dev/null".as_ptr(), c"w".as_ptr()) }))
         }),
-        Case::new("printf to a new stream", HEAP | WAIT, || {
+        Case::new("printf to a new stream", HEAP | UNBOUNDED, || {
             // SAFETY: two texts that end with zero.
             let file = unsafe { libc::fopen(c"/dev/null".as_ptr(), c"w".as_ptr()) };
             assert!(!file.is_null());
@@ -116,7 +116,7 @@ pub(crate) const GROUP: Group = Group {
             // SAFETY: a name that ends with zero; no other thread asks for the locale meanwhile.
             once(|| discard(unsafe { libc::setlocale(libc::LC_ALL, c"C.UTF-8".as_ptr()) }))
         })
-        .may(WAIT),
+        .may(UNBOUNDED),
         Case::new("setenv", HEAP, || {
             // SAFETY: two texts that end with zero; no other thread asks for the environment meanwhile.
             once(|| discard(unsafe { libc::setenv(c"A_NEW_VARIABLE".as_ptr(), c"order".as_ptr(), 1) }))
@@ -138,16 +138,16 @@ pub(crate) const GROUP: Group = Group {
                 discard(unsafe { libc::getaddrinfo(host, port, &raw const hints, &raw mut found) });
             })
         })
-        .may(WAIT),
-        Case::new("opendir", HEAP | WAIT, || {
+        .may(UNBOUNDED),
+        Case::new("opendir", HEAP | UNBOUNDED, || {
             // SAFETY: a path that ends with zero.
             once(|| discard(unsafe { libc::opendir(c"/".as_ptr()) }))
         }),
-        Case::new("getcwd without a buffer", HEAP | WAIT, || {
+        Case::new("getcwd without a buffer", HEAP | UNBOUNDED, || {
             // SAFETY: without a buffer, glibc allocates one.
             once(|| give_back(unsafe { libc::getcwd(ptr::null_mut(), 0) }))
         }),
-        Case::new("realpath without a buffer", HEAP | WAIT, || {
+        Case::new("realpath without a buffer", HEAP | UNBOUNDED, || {
             // SAFETY: a path that ends with zero; without a buffer, glibc allocates one.
             once(|| give_back(unsafe { libc::realpath(c"/proc/self/exe".as_ptr(), ptr::null_mut()) }))
         }),

@@ -5,7 +5,7 @@ use core::hint::black_box;
 use core::ptr;
 use std::os::fd::AsRawFd;
 
-use crate::case::{Act, Case, FAULT, Facts, Group, LIBRARY, WAIT, cannot_run, discard, once};
+use crate::case::{Act, Case, FAULT, Facts, Group, LIBRARY, UNBOUNDED, cannot_run, discard, once};
 use crate::helper::{fork_a_sleeper, pipe};
 
 /// The size of a page on x86-64, in bytes.
@@ -162,7 +162,7 @@ fn read_into(base: *mut u8, input: c_int) {
     }
 }
 
-const LIBRARY_CALL: Facts = FAULT | WAIT | LIBRARY;
+const LIBRARY_CALL: Facts = FAULT | UNBOUNDED | LIBRARY;
 
 pub(crate) const GROUP: Group = Group {
     name: "page faults",

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::case::{
-    C_HEAP, Case, FAULT, Facts, Group, LIBRARY, MEMORY_CALL, RUST_HEAP, WAIT, cannot_run, discard, forever,
-    once,
+    C_HEAP, Case, FAULT, Facts, Group, LIBRARY, MEMORY_CALL, RUST_HEAP, UNBOUNDED, WAIT, cannot_run, discard,
+    forever, once,
 };
 use crate::cases::pages::{PAGES, map};
 
@@ -54,9 +54,11 @@ extern "C" fn ends(_nothing: *mut c_void) -> *mut c_void {
 pub(crate) const GROUP: Group = Group {
     name: "threads, processes, panics, handlers",
     cases: &[
-        Case::new("a thread is started", HEAP | WAIT, || once(|| core::mem::forget(thread::spawn(|| {}))))
-            .may(C_HEAP),
-        Case::new("pthread_create", MEMORY_CALL | WAIT | LIBRARY, || {
+        Case::new("a thread is started", HEAP | UNBOUNDED, || {
+            once(|| core::mem::forget(thread::spawn(|| {})))
+        })
+        .may(C_HEAP),
+        Case::new("pthread_create", MEMORY_CALL | UNBOUNDED | LIBRARY, || {
             once(|| {
                 let mut thread = 0;
                 // SAFETY: a number that is valid to write; a function that takes and returns nothing.
@@ -83,14 +85,14 @@ pub(crate) const GROUP: Group = Group {
         })
         .may(C_HEAP),
         Case::new("a backtrace is captured", HEAP, || once(|| discard(Backtrace::force_capture())))
-            .may(C_HEAP | WAIT),
+            .may(C_HEAP | UNBOUNDED),
         Case::new("a signal handler makes a box", HEAP, || signalled(allocates)),
         Case::new("a signal handler calls malloc", C_HEAP | LIBRARY, || signalled(allocates_in_c)),
         Case::new("a signal handler writes to a fresh page", FAULT, || {
             *FRESH.lock().expect("no thread panics") = map(PAGES).expose_provenance();
             signalled(writes)
         }),
-        Case::new("dlopen", C_HEAP | MEMORY_CALL | LIBRARY | WAIT, || {
+        Case::new("dlopen", C_HEAP | MEMORY_CALL | LIBRARY | UNBOUNDED, || {
             let library = c"libresolv.so.2".as_ptr();
             // SAFETY: a name that ends with zero; only a library that is loaded already would be found.
             if !unsafe { libc::dlopen(library, libc::RTLD_NOW | libc::RTLD_NOLOAD) }.is_null() {
@@ -99,7 +101,7 @@ pub(crate) const GROUP: Group = Group {
             // SAFETY: a name that ends with zero; the library does nothing when it is loaded.
             once(move || discard(unsafe { libc::dlopen(library, libc::RTLD_NOW) }))
         }),
-        Case::new("fork", WAIT | LIBRARY | FAULT, || {
+        Case::new("fork", WAIT | UNBOUNDED | LIBRARY | FAULT, || {
             once(|| {
                 // SAFETY: the child ends at once, by a call that a child of many threads may make.
                 unsafe {
@@ -112,7 +114,7 @@ pub(crate) const GROUP: Group = Group {
             })
         })
         .may(C_HEAP | MEMORY_CALL),
-        Case::new("posix_spawn", MEMORY_CALL | WAIT | LIBRARY, || {
+        Case::new("posix_spawn", MEMORY_CALL | WAIT | UNBOUNDED | LIBRARY, || {
             once(|| {
                 let mut child = 0;
                 let program = c"/bin/true".as_ptr();
@@ -134,11 +136,11 @@ pub(crate) const GROUP: Group = Group {
             })
         })
         .may(C_HEAP),
-        Case::new("a program is run", HEAP | MEMORY_CALL | WAIT, || {
+        Case::new("a program is run", HEAP | MEMORY_CALL | WAIT | UNBOUNDED, || {
             once(|| discard(Command::new("/bin/true").status()))
         })
         .may(C_HEAP),
-        Case::new("system", MEMORY_CALL | WAIT | LIBRARY, || {
+        Case::new("system", MEMORY_CALL | WAIT | UNBOUNDED | LIBRARY, || {
             // SAFETY: a command that ends with zero.
             once(|| discard(unsafe { libc::system(c"true".as_ptr()) }))
         })

@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 
-use crate::case::{Act, Case, Facts, Group, LIBRARY, MEMORY_CALL, WAIT, discard, once};
+use crate::case::{Act, Case, Facts, Group, LIBRARY, MEMORY_CALL, UNBOUNDED, discard, once};
 use crate::cases::pages::{PAGE, PAGES, map, touched};
 
 const CALL: Facts = MEMORY_CALL | LIBRARY;
@@ -72,7 +72,7 @@ pub(crate) const GROUP: Group = Group {
             // SAFETY: a name that ends with zero.
             once(|| discard(unsafe { libc::memfd_create(c"orders".as_ptr(), 0) }))
         }),
-        Case::new("shmat", CALL | WAIT, || {
+        Case::new("shmat", CALL | UNBOUNDED, || {
             // SAFETY: numbers only.
             let segment = unsafe { libc::shmget(libc::IPC_PRIVATE, PAGE, 0o600) };
             if segment < 0 {

@@ -1,4 +1,5 @@
-//! Locks, sleeps and files: no class of the contract, and what a real-time sanitizer is for.
+//! Locks, sleeps and files. Waits in the kernel are an optional class of the contract; the others are what a real-time
+//! sanitizer is for.
 
 use core::ffi::c_int;
 use core::hint::{black_box, spin_loop};
@@ -12,12 +13,13 @@ use std::thread;
 use std::time::Duration;
 
 use crate::case::{
-    Act, C_HEAP, Case, Facts, Group, LIBRARY, MEMORY_CALL, RUST_HEAP, WAIT, discard, forever, once,
+    Act, C_HEAP, Case, Facts, Group, LIBRARY, MEMORY_CALL, RUST_HEAP, UNBOUNDED, WAIT, discard, forever, once,
 };
 use crate::cases::system_calls::by_instruction;
-use crate::helper::{go, helper, pipe};
+use crate::helper::{go, helper, helper_to_join, pipe};
 
 const WAITS: Facts = WAIT | LIBRARY;
+const OTHERS: Facts = UNBOUNDED | LIBRARY;
 
 /// As long as a case sleeps.
 const SHORT: Duration = Duration::from_millis(1);
@@ -124,7 +126,7 @@ pub(crate) const GROUP: Group = Group {
             let pair = forever((Mutex::new(()), Condvar::new()));
             once(|| discard(pair.1.wait_timeout(pair.0.lock().expect("no thread panics"), SHORT)))
         }),
-        Case::new("a condition for which no thread waits is notified", WAITS, || {
+        Case::new("a condition for which no thread waits is notified", OTHERS, || {
             let condition = forever(Condvar::new());
             once(|| condition.notify_one())
         }),
@@ -160,8 +162,14 @@ pub(crate) const GROUP: Group = Group {
         })
         .may(C_HEAP | MEMORY_CALL), // the same
         Case::new("a thread is joined", WAITS | RUST_HEAP, || {
-            let thread = thread::spawn(|| thread::sleep(SHORT));
-            once(move || discard(thread.join()))
+            let (goes, thread) = helper_to_join(|helped| {
+                helped.ready();
+                helped.wait_until_asleep();
+            });
+            once(move || {
+                go(goes);
+                discard(thread.join());
+            })
         })
         .may(C_HEAP | MEMORY_CALL), // what the thread leaves is freed
         Case::new("a thread parks", WAITS, || once(|| thread::park_timeout(SHORT))),
@@ -198,7 +206,7 @@ pub(crate) const GROUP: Group = Group {
                 });
             })
         }),
-        Case::new("a flag that another thread sets, spinning", WAIT, || {
+        Case::new("a flag that another thread sets, spinning", UNBOUNDED, || {
             let set = forever(AtomicBool::new(false));
             let goes = helper(|helped| {
                 helped.ready();
@@ -215,7 +223,7 @@ pub(crate) const GROUP: Group = Group {
                 }
             })
         }),
-        Case::new("a pipe is read that is empty", WAITS, || {
+        Case::new("a pipe is read that is empty", OTHERS, || {
             let [input, output] = pipe();
             let goes = helper(move |helped| {
                 helped.ready();
@@ -247,31 +255,31 @@ pub(crate) const GROUP: Group = Group {
                 discard(unsafe { libc::epoll_wait(set, &raw mut event, 1, 1) });
             })
         }),
-        Case::new("a file is opened and closed", WAITS, || {
+        Case::new("a file is opened and closed", OTHERS, || {
             once(|| {
                 // SAFETY: a path that ends with zero, and what was opened.
                 unsafe { libc::close(libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY)) };
             })
         }),
-        Case::new("a file is written to", WAITS, || {
+        Case::new("a file is written to", OTHERS, || {
             let file = null();
             // SAFETY: as many bytes as the text has.
             once(move || discard(unsafe { libc::write(file, b"order".as_ptr().cast(), 5) }))
         }),
-        Case::new("a file is written to, by the instruction", WAIT, || {
+        Case::new("a file is written to, by the instruction", UNBOUNDED, || {
             let file = null() as usize;
             let text = b"order".as_ptr().expose_provenance();
             // SAFETY: as many bytes as the text has.
             once(move || discard(unsafe { by_instruction(libc::SYS_write, [file, text, 5, 0]) }))
         }),
-        Case::new("println", WAITS, || {
+        Case::new("println", OTHERS, || {
             println!("warm");
             once(|| println!("order {}", black_box(7)))
         }),
-        Case::new("the standard error is written to", WAITS, || {
+        Case::new("the standard error is written to", OTHERS, || {
             once(|| discard(std::io::stderr().write(b"\n")))
         }),
-        Case::new("fsync", WAITS, || {
+        Case::new("fsync", OTHERS, || {
             let name = format!("violations-sync-{}", std::process::id());
             let path = std::env::current_exe().expect("the program has a path").with_file_name(name);
             let mut file = File::create(&path).expect("the folder takes files");
@@ -281,7 +289,7 @@ pub(crate) const GROUP: Group = Group {
             // SAFETY: a descriptor that stays open.
             once(move || discard(unsafe { libc::fsync(file) }))
         }),
-        Case::new("stat", WAITS, || {
+        Case::new("stat", OTHERS, || {
             once(|| {
                 // SAFETY: zeros are a value of this type, which is plain data.
                 let mut status: libc::stat = unsafe { core::mem::zeroed() };
@@ -289,20 +297,20 @@ pub(crate) const GROUP: Group = Group {
                 discard(unsafe { libc::stat(c"/".as_ptr(), &raw mut status) });
             })
         }),
-        Case::new("getrandom by C's `syscall`", WAITS, || {
+        Case::new("getrandom by C's `syscall`", OTHERS, || {
             once(|| {
                 let mut bytes = [0_u8; 16];
                 // SAFETY: as many bytes, valid to write.
                 discard(unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) });
             })
         }),
-        Case::new("ftruncate of a memory file", WAITS, || {
+        Case::new("ftruncate of a memory file", OTHERS, || {
             // SAFETY: a name that ends with zero.
             let file = unsafe { libc::memfd_create(c"orders".as_ptr(), 0) };
             // SAFETY: a descriptor that stays open.
             once(move || discard(unsafe { libc::ftruncate(file, 1 << 20) }))
         }),
-        Case::new("send and recv", WAITS, || {
+        Case::new("send and recv", OTHERS, || {
             let mut ends = [0; 2];
             // SAFETY: two numbers, valid to write.
             let made = unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM, 0, ends.as_mut_ptr()) };
@@ -316,7 +324,7 @@ pub(crate) const GROUP: Group = Group {
                 }
             })
         }),
-        Case::new("the thread is moved to other processors", WAITS, || {
+        Case::new("the thread is moved to other processors", OTHERS, || {
             // SAFETY: zeros are a set without processors.
             let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
             let size = size_of::<libc::cpu_set_t>();

@@ -1,6 +1,6 @@
 //! The steady-state contract of tripoint.
 //!
-//! `WITHOUT` in the environment turns a detector off, to see what is missed then.
+//! In the environment, `WITH` turns a detector on that is no default, and `WITHOUT` one off, to see what is missed then.
 
 use std::thread;
 
@@ -9,14 +9,14 @@ use tripoint::contract::{
     Contract, ContractAllocator, DetectorSet, HotThread, RecordKind, ViolationClass, ViolationSet,
 };
 
-use crate::case::{Act, C_HEAP, FAULT, Facts, GROWTH, MEMORY_CALL, RUST_HEAP, cannot_run};
+use crate::case::{Act, C_HEAP, FAULT, Facts, GROWTH, MEMORY_CALL, RUST_HEAP, WAIT, cannot_run};
 
 #[global_allocator]
 static ALLOCATOR: ContractAllocator = ContractAllocator::system();
 static CONTRACT: Contract = Contract::new();
 
 /// Its own set of detectors, each with the classes that it alone sees.
-const DETECTORS: [(&str, DetectorSet, ViolationSet); 4] = [
+const DETECTORS: [(&str, DetectorSet, ViolationSet); 5] = [
     (
         "allocator",
         DetectorSet::ALLOCATOR,
@@ -24,6 +24,7 @@ const DETECTORS: [(&str, DetectorSet, ViolationSet); 4] = [
     ),
     ("foreign_malloc", DetectorSet::FOREIGN_MALLOC, ViolationSet::FOREIGN_MALLOC),
     ("memory_calls", DetectorSet::MEMORY_CALLS, ViolationSet::MEMORY_CALL),
+    ("waits", DetectorSet::WAITS, ViolationSet::WAIT),
     (
         "faults",
         DetectorSet::FAULT_TRAP.union(DetectorSet::FAULT_POLL),
@@ -38,16 +39,26 @@ fn fact_of(class: ViolationClass) -> Facts {
         ViolationClass::MemoryCall => MEMORY_CALL,
         ViolationClass::MinorFault | ViolationClass::MajorFault => FAULT,
         ViolationClass::Growth => GROWTH,
+        ViolationClass::Wait => WAIT,
         _ => 0,
     }
 }
 
-/// A hot thread with every detector, except one that is to be left out.
+/// The detectors that a variable of the environment names, with their classes.
+fn named_in(variable: &str) -> Option<(DetectorSet, ViolationSet)> {
+    let named = std::env::var(variable).ok()?;
+    let (_, detectors, classes) =
+        DETECTORS.into_iter().find(|(name, ..)| *name == named).expect("a detector's name");
+    Some((detectors, classes))
+}
+
+/// A hot thread with every default detector and one more that is wanted, except one that is to be left out.
 fn hot_thread() -> HotThread<'static> {
     let mut thread = HotThread::new("steady");
-    if let Ok(without) = std::env::var("WITHOUT") {
-        let (_, detectors, classes) =
-            DETECTORS.into_iter().find(|(name, ..)| *name == without).expect("a detector's name");
+    if let Some((detectors, _)) = named_in("WITH") {
+        thread.detectors.insert(detectors);
+    }
+    if let Some((detectors, classes)) = named_in("WITHOUT") {
         thread.detectors.remove(detectors);
         thread.classes.remove(classes);
     }
