@@ -6,6 +6,9 @@ pub mod verification {}
 #[doc = include_str!("../design/figures.md")]
 pub mod figures {}
 
+#[doc = include_str!("../design/laws.md")]
+pub mod laws {}
+
 #[doc = include_str!("../design/mutants.md")]
 pub mod mutants {}
 

@@ -1,11 +1,12 @@
 //! The order of the house: which crate may use which, where some words may stand, that no
 //! files of a crate use each other in a cycle or what is on a higher storey, and what a user's
-//! lock file gets (design/core.md `.req.layers`, `.req.bare`, `.req.storeys`, `.primitive`;
+//! lock file gets, and what files with laws use (design/core.md `.req.layers`, `.req.bare`, `.req.storeys`, `.primitive`;
 //! design/publishing.md `.req.light`).
 
 mod crates;
 mod cycles;
 mod files;
+mod laws;
 mod lock;
 mod methods;
 #[path = "../repository/mod.rs"]
