@@ -42,6 +42,13 @@ pub(crate) enum Outcome {
     Program(u8),
 }
 
+impl Outcome {
+    /// Whether something was found that should not be.
+    pub(crate) const fn found(is_found: bool) -> Self {
+        if is_found { Self::Found } else { Self::Fine }
+    }
+}
+
 /// A subcommand could not do what it was asked, or not all of it. Status 2.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -76,6 +83,8 @@ pub(crate) enum Error {
     Unwatchable(Unwatchable),
     /// A file is not a core file that this program can show.
     NotCore { path: PathBuf, why: NotCore },
+    /// A gate did not see what its budget needs.
+    Blind { target: Target, unseen: Vec<String> },
     /// Only a part of a recording could be read.
     Partial { target: Target, faults: Vec<String> },
     /// A trace cannot be read, or not all of it.
@@ -139,6 +148,10 @@ impl fmt::Display for Error {
             #[cfg(target_os = "linux")]
             Self::Unwatchable(why) => why.fmt(f),
             Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Blind { target, unseen } => {
+                write!(f, "{target}: refused, because not all was seen that the budget needs:")?;
+                unseen.iter().try_for_each(|unseen| write!(f, "\n  {unseen}"))
+            }
             Self::Partial { target, faults } => {
                 write!(f, "{target}: not all of it could be read:")?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
@@ -177,7 +190,7 @@ impl core::error::Error for Error {
             Self::NoProcess { .. } | Self::Unwatchable(_) => None,
             Self::IsTrace { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
-            Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
+            Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
             #[cfg(recorder)]
             Self::Unrecordable { .. } | Self::NoObjects { .. } => None,
         }

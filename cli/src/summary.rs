@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
 
-use crate::source::counters::{Arena, Counters, Phase, Point, Pool, Samples, Tally};
+use crate::source::counters::{Arena, ContractThread, Counters, Phase, Point, Pool, Samples, Tally};
 use crate::source::{End, Event, Thread};
 use crate::symbols::{Named, Symbols};
 
@@ -117,6 +117,8 @@ pub(crate) struct Collector {
     /// The names with which threads attached.
     names: BTreeMap<u32, String>,
     missed: u64,
+    /// The time of the last event.
+    last: Option<u64>,
 }
 
 impl Collector {
@@ -130,6 +132,7 @@ impl Collector {
             rings: BTreeMap::new(),
             names: BTreeMap::new(),
             missed: 0,
+            last: None,
         }
     }
 
@@ -142,6 +145,7 @@ impl Collector {
             self.slots.insert(event.slot, event.thread);
         }
         self.rings.insert(event.thread, event.ring);
+        self.last = self.last.max(event.ns);
         match event.event.as_str() {
             "phase" => self.change_phase(event),
             "thread attach" => drop(self.names.insert(event.thread, event.name.clone())),
@@ -173,7 +177,8 @@ impl Collector {
             self.sums = Sums::default();
         }
         let sums = mem::take(&mut self.sums);
-        let threads = Threads { collector: &self, threads: &end.threads };
+        let contract = end.counters.contract_threads.entries.as_slice();
+        let threads = Threads { collector: &self, threads: &end.threads, contract };
         let events_ns = sums.time.map_or(0, |(first, last)| last - first);
         Summary {
             about,
@@ -190,7 +195,9 @@ impl Collector {
             sites: threads.sites(sums.samples, symbols),
             points: points(&end.counters, &sums.fills),
             losses: losses(self.missed, &end),
+            steady_seconds: steady_seconds(&self.phases, self.last.max(end.ns)),
             phases: self.phases,
+            contract: end.counters.contract_threads.entries,
             arenas: end.counters.arenas.entries,
             pools: end.counters.pools.entries,
             samples: end.counters.samples.entries,
@@ -207,10 +214,21 @@ impl Collector {
 struct Threads<'e> {
     collector: &'e Collector,
     threads: &'e [Thread],
+    contract: &'e [ContractThread],
 }
 
 impl Threads<'_> {
+    /// The name with which a thread registered that has this place of the contract.
+    fn name_of_place(&self, slot: u64) -> Option<String> {
+        self.contract.iter().find(|known| known.slot == slot).map(|known| known.name.clone())
+    }
+
     fn name(&self, thread: u32) -> String {
+        self.known_name(thread).unwrap_or_else(|| thread.to_string())
+    }
+
+    /// The name of its event of attaching, or of its ring.
+    fn known_name(&self, thread: u32) -> Option<String> {
         let ring = self.collector.rings.get(&thread);
         // A ring keeps the name of its last thread, also when that has returned it.
         let has_it = |known: &&Thread| {
@@ -218,12 +236,14 @@ impl Threads<'_> {
         };
         let attached = self.collector.names.get(&thread).map(String::as_str);
         let name = attached.or_else(|| Some(self.threads.iter().find(has_it)?.name.as_str()));
-        name.filter(|name| !name.is_empty()).map_or_else(|| thread.to_string(), ToOwned::to_owned)
+        name.filter(|name| !name.is_empty()).map(ToOwned::to_owned)
     }
 
     fn tallies(&self, counters: &Counters) -> Vec<NamedTally> {
         let named = |tally: &Tally| NamedTally {
-            name: self.collector.slots.get(&tally.slot).map(|thread| self.name(*thread)),
+            name: self
+                .name_of_place(tally.slot)
+                .or_else(|| self.collector.slots.get(&tally.slot).map(|thread| self.name(*thread))),
             tally: tally.clone(),
         };
         counters.tallies.entries.iter().map(named).collect()
@@ -236,7 +256,10 @@ impl Threads<'_> {
             let named = symbols.name(&site);
             let key = (slot, thread, kind.clone(), class.clone(), named.clone());
             let row = found.entry(key).or_insert_with(|| Violation {
-                name: self.name(thread),
+                name: self
+                    .known_name(thread)
+                    .or_else(|| self.name_of_place(slot))
+                    .unwrap_or_else(|| thread.to_string()),
                 thread,
                 slot,
                 kind,
@@ -317,6 +340,13 @@ fn call(address: u64, symbols: &mut Symbols) -> Call {
     Call { address, functions: symbols.frames(address).into_iter().map(Named::from).collect() }
 }
 
+/// How long the steady state lasted, until `last` if no other phase came; none if its beginning is not known.
+fn steady_seconds(phases: &[PhaseChange], last: Option<u64>) -> Option<f64> {
+    let begin = phases.iter().position(|change| change.to == STEADY)?;
+    let end = phases.get(begin + 1).map_or(last, |change| change.ns);
+    Some(end?.saturating_sub(phases[begin].ns?) as f64 / 1e9)
+}
+
 fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
     let fills_of = |point: &Point| PointFills {
         fills_in_part: *fills.get(&point.buffer).unwrap_or(&0),
@@ -361,6 +391,13 @@ impl NamedTally {
     /// The name, or the thread's place in the contract.
     pub(crate) fn shown_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("place {}", self.tally.slot))
+    }
+}
+
+impl NamedTally {
+    /// The events while the thread was armed that no amnesty excused.
+    pub(crate) fn unexcused(&self) -> u64 {
+        self.tally.armed_count.saturating_sub(self.tally.armed_excused)
     }
 }
 
@@ -467,6 +504,10 @@ pub(crate) struct Summary {
     pub(crate) names: BTreeMap<u32, String>,
     /// The threads that are known to be under the contract, by the system's numbers.
     pub(crate) hot: BTreeSet<u32>,
+    /// How long the steady state lasted; none if its beginning is not known.
+    pub(crate) steady_seconds: Option<f64>,
+    /// The threads of the contract.
+    pub(crate) contract: Vec<ContractThread>,
     pub(crate) tallies: Vec<NamedTally>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) arenas: Vec<Arena>,
@@ -488,7 +529,26 @@ pub(crate) struct Summary {
     pub(crate) faults: Vec<String>,
 }
 
+impl Violation {
+    /// Whether it is one of the contract's: neither excused nor rehearsed, nor seen from outside, where the kind is the
+    /// kernel's name for it.
+    pub(crate) fn is_real(&self) -> bool {
+        ["violation", "alarm"].contains(&self.kind.as_str())
+    }
+}
+
 impl Summary {
+    /// Whether the contract was violated: an event says so, or the tally of a class that the thread is held to. For the
+    /// exit status.
+    pub(crate) fn is_violated(&self) -> bool {
+        let is_held = |row: &NamedTally| {
+            let of_place = |thread: &&ContractThread| thread.slot == row.tally.slot && thread.is_hot();
+            self.contract.iter().find(of_place).is_some_and(|thread| thread.held.contains(&row.tally.class))
+        };
+        self.violations.iter().any(Violation::is_real)
+            || self.tallies.iter().any(|row| row.unexcused() > 0 && is_held(row))
+    }
+
     /// Whether a budget can judge it: it was watched from outside, or entered its steady state. Only from that it goes on to the
     /// teardown.
     pub(crate) fn is_judged(&self) -> bool {

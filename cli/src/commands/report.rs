@@ -135,7 +135,7 @@ impl Report {
             }
         }
         recording.check_whole()?;
-        Ok(Outcome::Fine)
+        Ok(Outcome::found(summary.is_violated()))
     }
 
     fn export(&self, summary: &Summary, symbols: &Symbols) -> Result<(), Error> {

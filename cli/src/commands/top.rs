@@ -19,6 +19,7 @@ use self::terminal::Terminal;
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::signals;
+use crate::summary::Summary;
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
 use crate::target::Target;
@@ -78,8 +79,11 @@ impl Top {
         } else {
             self.watch(&mut live, &mut faults)?;
         }
+        // Who watches has seen it; a script has not.
+        let is_violated = self.once || out.is_json();
+        let is_violated = is_violated && live.known().is_some_and(Summary::is_violated);
         match faults.is_empty() {
-            true => Ok(Outcome::Fine),
+            true => Ok(Outcome::found(is_violated)),
             false => Err(Error::Partial { target: self.target.clone(), faults }),
         }
     }

@@ -1,5 +1,6 @@
 //! Reads the telemetry of a process that may still write it.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use tripoint_telemetry::format::FileState;
@@ -8,7 +9,7 @@ use tripoint_telemetry::reader::{Item, Reader, Start};
 use crate::source::counters::Counters;
 use crate::source::end::{End, Thread};
 use crate::source::event::Event;
-use crate::source::look::Entry;
+use crate::source::look::{Entry, now};
 
 /// How often a ring may be written over while it is looked at, before the rest of it is given up.
 const LOOKS: u32 = 1000;
@@ -83,7 +84,14 @@ fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
         }
     }
     end.is_closed = reader.state()? == FileState::Closed;
+    let may_run = !end.is_closed && has_number(reader.info().process);
+    end.ns = may_run.then(now);
     Ok(())
+}
+
+/// Whether this system has a process of this number.
+fn has_number(process: u64) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
 }
 
 /// What had been written to each ring at some moment, and has not been read since.

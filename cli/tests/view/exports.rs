@@ -15,7 +15,8 @@ use crate::run::run;
 fn export(recorded: &Recorded, option: &str) -> (PathBuf, f64) {
     let path = recorded.folder().join("export");
     let report = run(&["report", "--json", "--all", option, path.to_str().unwrap()], &recorded.path());
-    assert_eq!(report.status, Some(0), "{}", report.err);
+    // Whether there are violations is not what is asked here.
+    assert!([Some(0), Some(1)].contains(&report.status), "{}", report.err);
     let report = report.json();
     let sites = report["sites"].as_array().unwrap();
     (path, sites.iter().map(|site| site["bytes"].as_f64().unwrap()).sum())

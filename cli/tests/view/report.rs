@@ -18,7 +18,8 @@ fn functions(rows: &Value) -> Vec<&str> {
 fn a_report_has_names_lines_and_the_events_of_the_steady_state() {
     let recorded = Recorded::of_a_run(Hot::Violates);
     let report = run(&["report", "--json"], &recorded.path());
-    assert_eq!(report.status, Some(0), "{}", report.err);
+    assert_eq!(report.status, Some(1), "violations were found: {}", report.err);
+    assert_eq!(run(&["report"], &Recorded::of_a_run(Hot::Keeps).path()).status, Some(0));
     let report = report.json();
     assert_eq!(report["part"], "steady_state");
     assert_eq!(report["process"], std::process::id());

@@ -239,7 +239,8 @@ fn without_a_terminal_it_prints_once_if_asked_for_and_otherwise_says_so() {
     assert!(refused.err.contains("needs a terminal"), "{}", refused.err);
 
     let once = run(&["top", "--once"], &recorded.path());
-    assert_eq!(once.status, Some(0), "{}", once.err);
+    assert_eq!(once.status, Some(1), "{}", once.err);
+    assert_eq!(run(&["top", "--once"], &Recorded::of_a_run(Hot::Keeps).path()).status, Some(0));
     for expected in ["violations", "pools", "fills per second", "violates"] {
         assert!(once.out.contains(expected), "{expected}: {}", once.out);
     }
