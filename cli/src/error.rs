@@ -69,6 +69,8 @@ pub(crate) enum Error {
     NoTerminal,
     /// It is a trace of allocations, which other subcommands read.
     IsTrace { path: PathBuf },
+    /// It is a capture, of which nothing more comes.
+    IsCapture { path: PathBuf },
     /// A capture makes no sense.
     Capture { path: PathBuf, why: String },
     /// A budget makes no sense.
@@ -135,6 +137,11 @@ impl fmt::Display for Error {
                 "{} is a trace of allocations; `tripoint replay` and `tripoint advise` read it",
                 path.display()
             ),
+            Self::IsCapture { path } => write!(
+                f,
+                "{} is a capture, which no process writes; `tripoint report` shows it, and `plot` and `gate` read it",
+                path.display()
+            ),
             Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Budget { path, why } => write!(f, "{} is not a budget: {why}", path.display()),
             // These errors name it themselves.
@@ -188,7 +195,7 @@ impl core::error::Error for Error {
             Self::NotCore { why, .. } => why.source(),
             #[cfg(target_os = "linux")]
             Self::NoProcess { .. } | Self::Unwatchable(_) => None,
-            Self::IsTrace { .. } => None,
+            Self::IsTrace { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
             #[cfg(recorder)]

@@ -1,5 +1,6 @@
 //! `tripoint top` (design/cli.md `.top`).
 
+mod fitted;
 mod live;
 mod screen;
 mod switches;
@@ -65,7 +66,8 @@ impl Top {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         let (reader, mut faults) = self.target.reader()?;
         let objects = reader.objects().ok();
-        let mut live = Live::new(&reader, self.all, Symbols::new(objects, &self.debug_folder));
+        let symbols = Symbols::new(objects, &self.debug_folder);
+        let mut live = Live::new(&reader, &self.target, self.all, symbols);
         if self.once || out.is_json() {
             live.look(&mut faults);
             thread::sleep(Duration::from_secs(1));
