@@ -33,7 +33,7 @@ pub(crate) struct PhaseChange {
 }
 
 /// What violations of the contract have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Violated {
     thread: u32,
     slot: u64,
@@ -43,7 +43,7 @@ struct Violated {
 }
 
 /// What samples have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sampled {
     pub(crate) thread: u32,
     pub(crate) type_name: String,
@@ -54,8 +54,9 @@ pub(crate) struct Sampled {
 #[derive(Clone, Debug, Default)]
 struct Sums {
     kinds: BTreeMap<String, u64>,
-    violations: HashMap<Violated, (u64, u64)>,
-    samples: HashMap<Sampled, Estimate>,
+    /// In order, as samples are (design/cli.md `.exports.same`).
+    violations: BTreeMap<Violated, (u64, u64)>,
+    samples: BTreeMap<Sampled, Estimate>,
     /// The mean of the last sample.
     mean: u64,
     /// By buffer.
@@ -249,7 +250,7 @@ impl Threads<'_> {
         counters.tallies.entries.iter().map(named).collect()
     }
 
-    fn violations(&self, sums: HashMap<Violated, (u64, u64)>, symbols: &mut Symbols) -> Vec<Violation> {
+    fn violations(&self, sums: BTreeMap<Violated, (u64, u64)>, symbols: &mut Symbols) -> Vec<Violation> {
         let mut found = BTreeMap::<(u64, u32, String, String, Named), Violation>::new();
         for (violated, (count, bytes)) in sums {
             let Violated { thread, slot, kind, class, site } = violated;
@@ -279,14 +280,14 @@ impl Threads<'_> {
         self.collector.slots.values().any(|hot| *hot == thread)
     }
 
-    fn stacks(&self, sums: &HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Stack> {
+    fn stacks(&self, sums: &BTreeMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Stack> {
         let mut stacks: Vec<_> = sums
             .iter()
             .map(|(sampled, estimate)| Stack {
                 thread: self.name(sampled.thread),
                 is_hot: self.is_hot(sampled.thread),
                 type_name: sampled.type_name.clone(),
-                calls: sampled.site.iter().map(|address| call(*address, symbols)).collect(),
+                calls: calls(&sampled.site, symbols),
                 bytes: estimate.bytes(),
                 objects: estimate.objects(),
             })
@@ -300,7 +301,7 @@ impl Threads<'_> {
         stacks
     }
 
-    fn sites(&self, sums: HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
+    fn sites(&self, sums: BTreeMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
         let mut found = BTreeMap::<(Named, String, u32), (Estimate, Vec<Named>)>::new();
         for (Sampled { thread, type_name, site }, estimate) in sums {
             let key = (symbols.name(&site), type_name, thread);
@@ -336,8 +337,27 @@ impl Threads<'_> {
     }
 }
 
-fn call(address: u64, symbols: &mut Symbols) -> Call {
-    Call { address, functions: symbols.frames(address).into_iter().map(Named::from).collect() }
+/// The calls of a site without those of the sampler itself, which are the innermost of each; all if there are no others
+/// (design/cli.md `.exports.sampler`).
+fn calls(site: &[u64], symbols: &mut Symbols) -> Vec<Call> {
+    let mut is_within = true;
+    let mut of = |address: &u64, symbols: &mut Symbols| {
+        let frames = symbols.frames(*address).into_iter();
+        let rest = frames.skip_while(|frame| is_within && frame.is_of_sampler());
+        let functions: Vec<_> = rest.map(Named::from).collect();
+        is_within = is_within && functions.is_empty();
+        Call { address: *address, functions }
+    };
+    let mut calls: Vec<_> = site.iter().map(|address| of(address, symbols)).collect();
+    calls.retain(|call| !call.functions.is_empty());
+    if calls.is_empty() {
+        let all = |address: &u64| Call {
+            address: *address,
+            functions: symbols.frames(*address).into_iter().map(Named::from).collect(),
+        };
+        calls.extend(site.iter().map(all));
+    }
+    calls
 }
 
 /// How long the steady state lasted, until `last` if no other phase came; none if its beginning is not known.

@@ -118,14 +118,20 @@ fn run(telemetry: &Telemetry, hot: Hot) {
     hook.event(Event::Empty { pool, buffer, base: Addr::new(0x1000), size: 4096 });
 }
 
-/// Samples of three objects, at the caller.
+/// Samples of three objects, at the caller, with the innermost frame in telemetry, as a sampler has it.
 fn sample(hook: &dyn EventHook, site: &Site) {
+    let within = Telemetry::mark as fn(&Telemetry, &str, u64) as *const () as usize + 1;
+    sample_at(hook, &[&[within], site.frames()].concat());
+}
+
+/// Samples of three objects.
+pub(crate) fn sample_at(hook: &dyn EventHook, frames: &[usize]) {
     let mean = Mean::new(1000).unwrap();
     for object in 1..=3 {
         let sample = Sample::new(100, object, mean).unwrap();
         let known = SampledObject::new(ObjectKind::Small, Addr::new(0x2000), sample);
         let sampled = SampledObject { pool: PoolId::new(2), type_name: Some("Order"), ..known };
-        hook.event_at(sampled.event(), site.frames());
+        hook.event_at(sampled.event(), frames);
     }
 }
 
