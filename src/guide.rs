@@ -50,6 +50,10 @@ struct Sampling;
 #[doc = include_str!("../guide/src/telemetry.md")]
 struct Telemetry;
 
+#[cfg(all(feature = "vm", feature = "contract", feature = "telemetry", target_os = "linux"))]
+#[doc = include_str!("../guide/src/watched.md")]
+struct Watched;
+
 #[cfg(feature = "gc")]
 #[doc = include_str!("../guide/src/automatic-pools.md")]
 struct AutomaticPools;

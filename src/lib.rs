@@ -230,7 +230,7 @@ pub mod devices {
 /// What slow paths did, as an arena's hook observes it ([`EventHook`](events::EventHook)).
 pub mod events {
     #[doc(inline)]
-    pub use tripoint_core::{Collected, Event, EventHook, StepTime};
+    pub use tripoint_core::{Collected, ContractWords, Event, EventHook, StepTime};
 }
 
 /// Packets in units of one region, passed between the program and a device.

@@ -46,6 +46,17 @@ impl Budget {
         }
     }
 
+    /// The names of the threads that it names.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &str> {
+        self.threads.keys().map(String::as_str)
+    }
+
+    /// Whether it names a class, for a thread of this name or for all.
+    pub(crate) fn names(&self, thread: &str, class: &str) -> bool {
+        let of_thread = self.threads.get(thread);
+        of_thread.into_iter().chain([&self.classes]).any(|classes| classes.contains_key(class))
+    }
+
     /// How many events of a class a thread may have.
     pub(crate) fn of(&self, thread: Option<&str>, class: &str) -> u64 {
         let of_thread = thread.and_then(|thread| self.threads.get(thread)?.get(class));

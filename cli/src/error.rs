@@ -42,6 +42,13 @@ pub(crate) enum Outcome {
     Program(u8),
 }
 
+impl Outcome {
+    /// Whether something was found that should not be.
+    pub(crate) const fn found(is_found: bool) -> Self {
+        if is_found { Self::Found } else { Self::Fine }
+    }
+}
+
 /// A subcommand could not do what it was asked, or not all of it. Status 2.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -62,6 +69,8 @@ pub(crate) enum Error {
     NoTerminal,
     /// It is a trace of allocations, which other subcommands read.
     IsTrace { path: PathBuf },
+    /// It is a capture, of which nothing more comes.
+    IsCapture { path: PathBuf },
     /// A capture makes no sense.
     Capture { path: PathBuf, why: String },
     /// A budget makes no sense.
@@ -76,6 +85,8 @@ pub(crate) enum Error {
     Unwatchable(Unwatchable),
     /// A file is not a core file that this program can show.
     NotCore { path: PathBuf, why: NotCore },
+    /// A gate did not see what its budget needs.
+    Blind { target: Target, unseen: Vec<String> },
     /// Only a part of a recording could be read.
     Partial { target: Target, faults: Vec<String> },
     /// A trace cannot be read, or not all of it.
@@ -126,6 +137,11 @@ impl fmt::Display for Error {
                 "{} is a trace of allocations; `tripoint replay` and `tripoint advise` read it",
                 path.display()
             ),
+            Self::IsCapture { path } => write!(
+                f,
+                "{} is a capture, which no process writes; `tripoint report` shows it, and `plot` and `gate` read it",
+                path.display()
+            ),
             Self::Capture { path, why } => write!(f, "{}: {why}", path.display()),
             Self::Budget { path, why } => write!(f, "{} is not a budget: {why}", path.display()),
             // These errors name it themselves.
@@ -139,6 +155,10 @@ impl fmt::Display for Error {
             #[cfg(target_os = "linux")]
             Self::Unwatchable(why) => why.fmt(f),
             Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Blind { target, unseen } => {
+                write!(f, "{target}: refused, because not all was seen that the budget needs:")?;
+                unseen.iter().try_for_each(|unseen| write!(f, "\n  {unseen}"))
+            }
             Self::Partial { target, faults } => {
                 write!(f, "{target}: not all of it could be read:")?;
                 faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
@@ -175,9 +195,9 @@ impl core::error::Error for Error {
             Self::NotCore { why, .. } => why.source(),
             #[cfg(target_os = "linux")]
             Self::NoProcess { .. } | Self::Unwatchable(_) => None,
-            Self::IsTrace { .. } => None,
+            Self::IsTrace { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
-            Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
+            Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
             #[cfg(recorder)]
             Self::Unrecordable { .. } | Self::NoObjects { .. } => None,
         }

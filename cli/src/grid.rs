@@ -30,6 +30,11 @@ impl Row {
         self.texts.iter().cloned().chain(self.numbers.iter().map(u64::to_string))
     }
 
+    /// The numbers, which follow the texts.
+    pub(crate) fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
     /// Numbers are compared with the greatest first.
     fn compare(&self, other: &Self, column: usize) -> Ordering {
         match (self.texts.get(column), other.texts.get(column)) {

@@ -21,6 +21,6 @@ mod open;
 pub(crate) use self::capture::Writer as CaptureWriter;
 pub(crate) use self::end::{End, Thread};
 pub(crate) use self::event::Event;
-pub(crate) use self::live::{end, made};
+pub(crate) use self::live::{end, is_running, made};
 pub(crate) use self::look::{Entry, Look, now};
 pub(crate) use self::open::Recording;

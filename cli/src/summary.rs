@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
 
-use crate::source::counters::{Arena, Counters, Phase, Point, Pool, Samples, Tally};
+use crate::source::counters::{Arena, ContractThread, Counters, Phase, Point, Pool, Samples, Tally};
 use crate::source::{End, Event, Thread};
 use crate::symbols::{Named, Symbols};
 
@@ -33,7 +33,7 @@ pub(crate) struct PhaseChange {
 }
 
 /// What violations of the contract have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Violated {
     thread: u32,
     slot: u64,
@@ -43,7 +43,7 @@ struct Violated {
 }
 
 /// What samples have in common.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sampled {
     pub(crate) thread: u32,
     pub(crate) type_name: String,
@@ -54,8 +54,9 @@ pub(crate) struct Sampled {
 #[derive(Clone, Debug, Default)]
 struct Sums {
     kinds: BTreeMap<String, u64>,
-    violations: HashMap<Violated, (u64, u64)>,
-    samples: HashMap<Sampled, Estimate>,
+    /// In order, as samples are (design/cli.md `.exports.same`).
+    violations: BTreeMap<Violated, (u64, u64)>,
+    samples: BTreeMap<Sampled, Estimate>,
     /// The mean of the last sample.
     mean: u64,
     /// By buffer.
@@ -117,6 +118,8 @@ pub(crate) struct Collector {
     /// The names with which threads attached.
     names: BTreeMap<u32, String>,
     missed: u64,
+    /// The time of the last event.
+    last: Option<u64>,
 }
 
 impl Collector {
@@ -130,6 +133,7 @@ impl Collector {
             rings: BTreeMap::new(),
             names: BTreeMap::new(),
             missed: 0,
+            last: None,
         }
     }
 
@@ -142,6 +146,7 @@ impl Collector {
             self.slots.insert(event.slot, event.thread);
         }
         self.rings.insert(event.thread, event.ring);
+        self.last = self.last.max(event.ns);
         match event.event.as_str() {
             "phase" => self.change_phase(event),
             "thread attach" => drop(self.names.insert(event.thread, event.name.clone())),
@@ -173,7 +178,8 @@ impl Collector {
             self.sums = Sums::default();
         }
         let sums = mem::take(&mut self.sums);
-        let threads = Threads { collector: &self, threads: &end.threads };
+        let contract = end.counters.contract_threads.entries.as_slice();
+        let threads = Threads { collector: &self, threads: &end.threads, contract };
         let events_ns = sums.time.map_or(0, |(first, last)| last - first);
         Summary {
             about,
@@ -190,7 +196,9 @@ impl Collector {
             sites: threads.sites(sums.samples, symbols),
             points: points(&end.counters, &sums.fills),
             losses: losses(self.missed, &end),
+            steady_seconds: steady_seconds(&self.phases, self.last.max(end.ns)),
             phases: self.phases,
+            contract: end.counters.contract_threads.entries,
             arenas: end.counters.arenas.entries,
             pools: end.counters.pools.entries,
             samples: end.counters.samples.entries,
@@ -207,10 +215,21 @@ impl Collector {
 struct Threads<'e> {
     collector: &'e Collector,
     threads: &'e [Thread],
+    contract: &'e [ContractThread],
 }
 
 impl Threads<'_> {
+    /// The name with which a thread registered that has this place of the contract.
+    fn name_of_place(&self, slot: u64) -> Option<String> {
+        self.contract.iter().find(|known| known.slot == slot).map(|known| known.name.clone())
+    }
+
     fn name(&self, thread: u32) -> String {
+        self.known_name(thread).unwrap_or_else(|| thread.to_string())
+    }
+
+    /// The name of its event of attaching, or of its ring.
+    fn known_name(&self, thread: u32) -> Option<String> {
         let ring = self.collector.rings.get(&thread);
         // A ring keeps the name of its last thread, also when that has returned it.
         let has_it = |known: &&Thread| {
@@ -218,25 +237,30 @@ impl Threads<'_> {
         };
         let attached = self.collector.names.get(&thread).map(String::as_str);
         let name = attached.or_else(|| Some(self.threads.iter().find(has_it)?.name.as_str()));
-        name.filter(|name| !name.is_empty()).map_or_else(|| thread.to_string(), ToOwned::to_owned)
+        name.filter(|name| !name.is_empty()).map(ToOwned::to_owned)
     }
 
     fn tallies(&self, counters: &Counters) -> Vec<NamedTally> {
         let named = |tally: &Tally| NamedTally {
-            name: self.collector.slots.get(&tally.slot).map(|thread| self.name(*thread)),
+            name: self
+                .name_of_place(tally.slot)
+                .or_else(|| self.collector.slots.get(&tally.slot).map(|thread| self.name(*thread))),
             tally: tally.clone(),
         };
         counters.tallies.entries.iter().map(named).collect()
     }
 
-    fn violations(&self, sums: HashMap<Violated, (u64, u64)>, symbols: &mut Symbols) -> Vec<Violation> {
+    fn violations(&self, sums: BTreeMap<Violated, (u64, u64)>, symbols: &mut Symbols) -> Vec<Violation> {
         let mut found = BTreeMap::<(u64, u32, String, String, Named), Violation>::new();
         for (violated, (count, bytes)) in sums {
             let Violated { thread, slot, kind, class, site } = violated;
             let named = symbols.name(&site);
             let key = (slot, thread, kind.clone(), class.clone(), named.clone());
             let row = found.entry(key).or_insert_with(|| Violation {
-                name: self.name(thread),
+                name: self
+                    .known_name(thread)
+                    .or_else(|| self.name_of_place(slot))
+                    .unwrap_or_else(|| thread.to_string()),
                 thread,
                 slot,
                 kind,
@@ -256,14 +280,14 @@ impl Threads<'_> {
         self.collector.slots.values().any(|hot| *hot == thread)
     }
 
-    fn stacks(&self, sums: &HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Stack> {
+    fn stacks(&self, sums: &BTreeMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Stack> {
         let mut stacks: Vec<_> = sums
             .iter()
             .map(|(sampled, estimate)| Stack {
                 thread: self.name(sampled.thread),
                 is_hot: self.is_hot(sampled.thread),
                 type_name: sampled.type_name.clone(),
-                calls: sampled.site.iter().map(|address| call(*address, symbols)).collect(),
+                calls: calls(&sampled.site, symbols),
                 bytes: estimate.bytes(),
                 objects: estimate.objects(),
             })
@@ -277,7 +301,7 @@ impl Threads<'_> {
         stacks
     }
 
-    fn sites(&self, sums: HashMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
+    fn sites(&self, sums: BTreeMap<Sampled, Estimate>, symbols: &mut Symbols) -> Vec<Site> {
         let mut found = BTreeMap::<(Named, String, u32), (Estimate, Vec<Named>)>::new();
         for (Sampled { thread, type_name, site }, estimate) in sums {
             let key = (symbols.name(&site), type_name, thread);
@@ -313,8 +337,34 @@ impl Threads<'_> {
     }
 }
 
-fn call(address: u64, symbols: &mut Symbols) -> Call {
-    Call { address, functions: symbols.frames(address).into_iter().map(Named::from).collect() }
+/// The calls of a site without those of the sampler itself, which are the innermost of each; all if there are no others
+/// (design/cli.md `.exports.sampler`).
+fn calls(site: &[u64], symbols: &mut Symbols) -> Vec<Call> {
+    let mut is_within = true;
+    let mut of = |address: &u64, symbols: &mut Symbols| {
+        let frames = symbols.frames(*address).into_iter();
+        let rest = frames.skip_while(|frame| is_within && frame.is_of_sampler());
+        let functions: Vec<_> = rest.map(Named::from).collect();
+        is_within = is_within && functions.is_empty();
+        Call { address: *address, functions }
+    };
+    let mut calls: Vec<_> = site.iter().map(|address| of(address, symbols)).collect();
+    calls.retain(|call| !call.functions.is_empty());
+    if calls.is_empty() {
+        let all = |address: &u64| Call {
+            address: *address,
+            functions: symbols.frames(*address).into_iter().map(Named::from).collect(),
+        };
+        calls.extend(site.iter().map(all));
+    }
+    calls
+}
+
+/// How long the steady state lasted, until `last` if no other phase came; none if its beginning is not known.
+fn steady_seconds(phases: &[PhaseChange], last: Option<u64>) -> Option<f64> {
+    let begin = phases.iter().position(|change| change.to == STEADY)?;
+    let end = phases.get(begin + 1).map_or(last, |change| change.ns);
+    Some(end?.saturating_sub(phases[begin].ns?) as f64 / 1e9)
 }
 
 fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
@@ -361,6 +411,13 @@ impl NamedTally {
     /// The name, or the thread's place in the contract.
     pub(crate) fn shown_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("place {}", self.tally.slot))
+    }
+}
+
+impl NamedTally {
+    /// The events while the thread was armed that no amnesty excused.
+    pub(crate) fn unexcused(&self) -> u64 {
+        self.tally.armed_count.saturating_sub(self.tally.armed_excused)
     }
 }
 
@@ -467,6 +524,10 @@ pub(crate) struct Summary {
     pub(crate) names: BTreeMap<u32, String>,
     /// The threads that are known to be under the contract, by the system's numbers.
     pub(crate) hot: BTreeSet<u32>,
+    /// How long the steady state lasted; none if its beginning is not known.
+    pub(crate) steady_seconds: Option<f64>,
+    /// The threads of the contract.
+    pub(crate) contract: Vec<ContractThread>,
     pub(crate) tallies: Vec<NamedTally>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) arenas: Vec<Arena>,
@@ -488,7 +549,26 @@ pub(crate) struct Summary {
     pub(crate) faults: Vec<String>,
 }
 
+impl Violation {
+    /// Whether it is one of the contract's: neither excused nor rehearsed, nor seen from outside, where the kind is the
+    /// kernel's name for it.
+    pub(crate) fn is_real(&self) -> bool {
+        ["violation", "alarm"].contains(&self.kind.as_str())
+    }
+}
+
 impl Summary {
+    /// Whether the contract was violated: an event says so, or the tally of a class that the thread is held to. For the
+    /// exit status.
+    pub(crate) fn is_violated(&self) -> bool {
+        let is_held = |row: &NamedTally| {
+            let of_place = |thread: &&ContractThread| thread.slot == row.tally.slot && thread.is_hot();
+            self.contract.iter().find(of_place).is_some_and(|thread| thread.held.contains(&row.tally.class))
+        };
+        self.violations.iter().any(Violation::is_real)
+            || self.tallies.iter().any(|row| row.unexcused() > 0 && is_held(row))
+    }
+
     /// Whether a budget can judge it: it was watched from outside, or entered its steady state. Only from that it goes on to the
     /// teardown.
     pub(crate) fn is_judged(&self) -> bool {

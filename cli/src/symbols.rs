@@ -48,25 +48,27 @@ struct Sources(Vec<Loader>);
 
 impl Sources {
     /// The functions at an address of the object's file, the innermost first.
-    fn frames(&self, offset: u64) -> Vec<Frame> {
-        self.0
-            .iter()
-            .map(|loader| frames_of(loader, offset))
-            .find(|frames| !frames.is_empty())
-            .unwrap_or_else(|| {
-                let symbol = self.0.iter().find_map(|loader| loader.find_symbol(offset));
-                symbol.map(|name| Frame { function: demangled(name), place: None }).into_iter().collect()
-            })
+    fn frames(&self, offset: u64, mangled: &mut HashMap<String, String>) -> Vec<Frame> {
+        let known = self.0.iter().map(|loader| frames_of(loader, offset, mangled));
+        known.into_iter().find(|frames| !frames.is_empty()).unwrap_or_else(|| {
+            let symbol = self.0.iter().find_map(|loader| loader.find_symbol(offset));
+            let frame = |name| Frame { function: demangled(name, mangled), place: None };
+            symbol.map(frame).into_iter().collect()
+        })
     }
 }
 
 /// Those that debug information tells, functions that were inlined included.
-fn frames_of(loader: &Loader, offset: u64) -> Vec<Frame> {
+fn frames_of(loader: &Loader, offset: u64, mangled: &mut HashMap<String, String>) -> Vec<Frame> {
     let mut found = Vec::new();
     let Ok(mut frames) = loader.find_frames(offset) else { return found };
     while let Ok(Some(frame)) = frames.next() {
+        let raw = frame.function.as_ref().and_then(|name| Some(name.raw_name().ok()?.into_owned()));
         let function = frame.function.as_ref().and_then(|name| Some(name.demangle().ok()?.into_owned()));
-        let function = function.or_else(|| loader.find_symbol(offset).map(demangled));
+        if let Some((raw, function)) = raw.zip(function.as_ref()).filter(|(raw, function)| raw != *function) {
+            mangled.entry(function.clone()).or_insert(raw);
+        }
+        let function = function.or_else(|| loader.find_symbol(offset).map(|name| demangled(name, mangled)));
         let place =
             frame.location.and_then(|location| Some(format!("{}:{}", location.file?, location.line?)));
         if function.is_some() || place.is_some() {
@@ -76,8 +78,12 @@ fn frames_of(loader: &Loader, offset: u64) -> Vec<Frame> {
     found
 }
 
-fn demangled(name: &str) -> String {
-    addr2line::demangle_auto(name.into(), None).into_owned()
+fn demangled(name: &str, mangled: &mut HashMap<String, String>) -> String {
+    let function = addr2line::demangle_auto(name.into(), None).into_owned();
+    if function != name {
+        mangled.entry(function.clone()).or_insert_with(|| name.to_owned());
+    }
+    function
 }
 
 /// Names code addresses by the files of the program and its libraries.
@@ -86,6 +92,8 @@ pub(crate) struct Symbols {
     debug_folders: Vec<PathBuf>,
     sources: HashMap<PathBuf, Sources>,
     names: HashMap<u64, Vec<Frame>>,
+    /// The names of functions as linkers have them, by those that people read.
+    mangled: HashMap<String, String>,
     replaced: Vec<PathBuf>,
 }
 
@@ -98,6 +106,7 @@ impl Symbols {
             debug_folders: debug_folders.to_vec(),
             sources: HashMap::new(),
             names: HashMap::new(),
+            mangled: HashMap::new(),
             replaced: Vec::new(),
         }
     }
@@ -129,7 +138,7 @@ impl Symbols {
             }
             Sources(found.unwrap_or_default())
         });
-        let frames = sources.frames(place.offset);
+        let frames = sources.frames(place.offset, &mut self.mangled);
         if frames.is_empty() { bare(place.to_string()) } else { frames }
     }
 
@@ -156,6 +165,11 @@ impl Symbols {
     fn is_of_program(&self, address: u64) -> bool {
         let program = self.objects.entries.first();
         self.objects.place(address).map(|place| place.object) == program
+    }
+
+    /// The name of a function as a linker has it; the same name if it is not known, or was not mangled.
+    pub(crate) fn system_name<'n>(&'n self, function: &'n str) -> &'n str {
+        self.mangled.get(function).map_or(function, String::as_str)
     }
 
     /// The program and its libraries.

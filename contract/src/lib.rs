@@ -156,7 +156,7 @@ pub use thread::ring::RING_RECORDS;
 #[cfg(feature = "std")]
 pub use thread::sites::SiteEvents;
 pub use thread::slot::Slot;
-pub use thread::tally::{TALLY_WORDS, Tally};
+pub use thread::tally::Tally;
 pub use words::class::{ViolationClass, ViolationSet};
 pub use words::detector_set::DetectorSet;
 pub use words::name::{NAME_SIZE, Name};

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `standing` | what a thread is to the contract |
 //! | `observation` | an event as a detector sees it |
+//! | `placed` | numbers in the slot, or in words of a hook that other processes read |
 //! | `tally`, `heap_tally` | how many events of each class, and stops of heaps |
+//! | `described` | what readers of the tallies have to know of the thread besides |
 //! | `versioned` | words that are read as one value |
 //! | `ring` | records of one producer for one consumer |
 //! | `alarm` | the alarm of one class, which no burst displaces |
@@ -27,6 +29,7 @@ pub(crate) mod attendance;
 pub(crate) mod call_site;
 #[cfg(feature = "std")]
 pub(crate) mod current;
+pub(crate) mod described;
 pub(crate) mod detectors;
 pub(crate) mod errands;
 pub(crate) mod everywhere;
@@ -35,6 +38,7 @@ pub(crate) mod heap_tally;
 pub(crate) mod layout;
 pub(crate) mod observation;
 pub(crate) mod observer;
+pub(crate) mod placed;
 pub(crate) mod records;
 pub(crate) mod ring;
 pub(crate) mod sites;

@@ -14,9 +14,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use common::{Reason, Recorder, of_kind, records};
 use tripoint_contract::{
     Budget, Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, Observation, Policies,
-    Policy, RECORDS_PER_TURN, RecordKind, Report, TALLY_WORDS, ViolationClass, ViolationSet,
+    Policy, RECORDS_PER_TURN, RecordKind, Report, ViolationClass, ViolationSet,
 };
-use tripoint_core::{Error, Event, EventHook};
+use tripoint_core::{ContractWords, Error, Event, EventHook};
 use tripoint_oracle::forever;
 use tripoint_stack::Site;
 
@@ -244,17 +244,33 @@ fn a_hook_is_set_once_and_before_init() {
     assert!(matches!(contract.observe_with(recorder), Err(Error::Parameter(why)) if why.contains("Init")));
 }
 
+/// A hook with words for what a contract counts.
+struct Keeps(&'static [AtomicUsize]);
+
+impl EventHook for Keeps {
+    fn event(&self, _: Event) {}
+
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>, Error> {
+        assert_eq!((contract.threads, contract.of_thread()), (4, OF_THREAD));
+        assert_eq!(contract.classes, ViolationClass::NAMES);
+        Ok(Some(self.0))
+    }
+}
+
+/// The words before a thread's numbers, and all of its words.
+const BEFORE: usize = 16;
+const OF_THREAD: usize = BEFORE + 8 * ViolationClass::COUNT;
+
 #[test]
-fn tallies_can_be_read_in_words_of_the_program() {
+fn tallies_can_be_read_in_words_of_a_hook() {
     let words: &'static Vec<AtomicUsize> =
-        forever((0..4 * TALLY_WORDS + 5).map(|_| AtomicUsize::new(9)).collect());
+        forever((0..4 * OF_THREAD + 5).map(|_| AtomicUsize::new(9)).collect());
     let contract: &'static Contract<Reason, 4> = forever(Contract::new());
-    let too_few = contract.place_tallies(&words[..4 * TALLY_WORDS - 1]);
+    let too_few = contract.observe_with(forever(Keeps(&words[..4 * OF_THREAD - 1])));
     assert!(matches!(too_few, Err(Error::Parameter(why)) if why.contains("too few words")));
-    contract.place_tallies(words).unwrap();
-    assert!(matches!(contract.place_tallies(words), Err(Error::Parameter(why)) if why.contains("already")));
+    let (_, recorder) = reporting();
+    contract.observe_with(forever((recorder, Keeps(words)))).unwrap();
     contract.begin_init().unwrap();
-    assert!(matches!(contract.place_tallies(words), Err(Error::Parameter(why)) if why.contains("Init")));
 
     let thread = HotThread { classes: ViolationSet::all(), ..HotThread::new("hot") };
     // The first place stays another thread's.
@@ -265,7 +281,7 @@ fn tallies_can_be_read_in_words_of_the_program() {
                 let guard = contract.register_with(thread, NoDetectors).unwrap();
                 let word = |set: usize, kind: usize, class: ViolationClass| {
                     let kinds = 4 * ViolationClass::COUNT;
-                    let at = TALLY_WORDS + set * kinds + kind * ViolationClass::COUNT + class.index();
+                    let at = OF_THREAD + BEFORE + set * kinds + kind * ViolationClass::COUNT + class.index();
                     words[at].load(Relaxed)
                 };
                 assert_eq!((word(0, 0, ViolationClass::Fill), word(1, 3, ViolationClass::Fill)), (0, 0));
@@ -288,7 +304,7 @@ fn tallies_can_be_read_in_words_of_the_program() {
     guard.unwrap();
     drop(other);
     // Beyond the last thread's, and before any registered, nothing was written.
-    assert!(words[2 * TALLY_WORDS..].iter().all(|word| word.load(Relaxed) == 9));
+    assert!(words[2 * OF_THREAD..].iter().all(|word| word.load(Relaxed) == 9));
     // The report is made of the same numbers.
     let report = Report::drained(contract, &mut Vec::new()).to_string();
     assert!(report.contains("hot"), "{report}");

@@ -4,10 +4,11 @@
 
 use tripoint_contract::{
     Contract, ContractAllocator, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Observation, Policies,
-    Policy, RECORDS_PER_TURN, TALLY_WORDS, Tally, ViolationClass, ViolationSet,
+    Policy, RECORDS_PER_TURN, Tally, ViolationClass, ViolationSet,
 };
+use tripoint_core::Error;
 use tripoint_oracle::forever;
-use tripoint_telemetry::reader::{Fields, Item, Reader, Start, TallyCounters, TallyNumbers};
+use tripoint_telemetry::reader::{Fields, Item, Reader, Start, TallyCounters, TallyNumbers, Text};
 use tripoint_telemetry::{FileOptions, Room, Telemetry};
 
 #[global_allocator]
@@ -38,8 +39,9 @@ fn in_file(file: &File) -> (Guard<NoReason, NoDetectors>, Reader) {
     let telemetry = forever(Telemetry::create(&options).unwrap());
     let contract: &'static Contract<NoReason, 2> = forever(Contract::new());
     contract.observe_with(telemetry).unwrap();
-    contract.place_tallies(telemetry.tally_words(&ViolationClass::NAMES).unwrap()).unwrap();
-    assert!(telemetry.tally_words(&ViolationClass::NAMES).is_none(), "they are one contract's");
+    let other: &'static Contract<NoReason, 2> = forever(Contract::new());
+    let refused = other.observe_with(telemetry);
+    assert!(matches!(refused, Err(Error::Parameter(why)) if why.contains("another contract")), "{refused:?}");
     let reader = Reader::open(&file.0).unwrap();
     contract.begin_init().unwrap();
     let thread = HotThread {
@@ -133,7 +135,38 @@ fn a_forked_child_counts_in_memory_of_its_own() {
 /// What the reader takes for a thread's words is what the contract takes.
 #[test]
 fn both_crates_have_one_layout() {
-    let numbers = tripoint_telemetry::format::TALLY_NUMBERS;
-    assert_eq!(TALLY_WORDS, numbers * ViolationClass::COUNT);
     const { assert!(ViolationClass::COUNT <= tripoint_telemetry::format::MAX_TALLY_CLASSES) };
+    let file = File::new("layout");
+    let (guard, reader) = in_file(&file);
+    let described = |reader: &Reader| {
+        let threads = reader.counters().unwrap().contract_threads.entries;
+        let [thread] = &threads[..] else { panic!("{threads:?}") };
+        thread.clone()
+    };
+    let names = |set: &[Text]| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let slot = guard.slot();
+    drop(guard);
+    let thread = described(&reader);
+    assert_eq!((thread.thread, thread.name.as_str()), (0, Some("hot")));
+    assert_eq!((thread.is_hot, thread.was_armed, thread.has_left), (true, true, true));
+    assert_eq!(names(&thread.held), ["alloc"]);
+    assert_eq!(names(&thread.wanted), ["allocator"]);
+    assert!(slot.live().names().eq(names(&thread.live)), "{thread:?}");
+    assert_eq!(thread.records_lost, slot.records_lost() as u64);
+    assert_eq!(thread.overlapped, slot.overlapped() as u64);
+}
+
+/// Before anything is counted in the wrong place.
+#[test]
+fn a_contract_of_more_threads_than_the_file_has_room_for_is_refused() {
+    let file = File::new("few");
+    let room = Room { tallies: 1, ..Room::default() };
+    let options = FileOptions { path: Some(&file.0), room, ..FileOptions::default() };
+    let telemetry = forever(Telemetry::create(&options).unwrap());
+    let contract: &'static Contract = forever(Contract::new());
+    let refused = contract.observe_with(telemetry);
+    assert!(matches!(refused, Err(Error::Parameter(why)) if why.contains("Room::tallies")), "{refused:?}");
+    let reader = Reader::open(&file.0).unwrap();
+    contract.begin_init().unwrap();
+    assert_eq!(reader.counters().unwrap().phase.entries, [], "it has no hook");
 }

@@ -46,7 +46,7 @@
 //!   objects     PoolBox  PoolRc  walk
 //!   arena       ClientArena: tract table, descriptor memory
 //!   traits      Arena  PoolHeader  PoolClass  KeepsInBuffer  GivesWay  ManualPool  FramePool  Block  Fill
-//!   events      Event  EventHook
+//!   events      Event  EventHook  ContractWords
 //!   shared      words that threads share: Counter, signatures, registry, trips
 //!   values      Addr  Align  Error  Check  Describe
 //!   primitive   atomics  fences  Lock  aver!
@@ -77,6 +77,7 @@ mod arena;
 mod objects;
 
 pub use arena::client_arena::{ClientArena, ClientArenaOptions};
+pub use events::contract_words::ContractWords;
 pub use events::event::{Collected, Event, EventHook};
 pub use objects::pool_box::PoolBox;
 pub use objects::pool_rc::PoolRc;

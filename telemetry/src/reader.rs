@@ -94,5 +94,5 @@ pub use self::sample::RecordedSample;
 pub use self::sums::SampleCounters;
 pub use self::switches::SwitchesFile;
 pub use self::table::Table;
-pub use self::tallies::{TallyCounters, TallyNumbers};
+pub use self::tallies::{ContractThread, TallyCounters, TallyNumbers};
 pub use self::values::{CodeAddresses, Text};

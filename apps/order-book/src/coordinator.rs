@@ -100,9 +100,6 @@ impl Coordinator {
         if let Some(hook) = telemetry::contract_hook() {
             CONTRACT.observe_with(hook)?;
         }
-        if let Some(words) = telemetry::tally_words() {
-            CONTRACT.place_tallies(words)?;
-        }
         CONTRACT.set_amnesty_budget_of(Reason::History, quiet_moments);
         CONTRACT.begin_init()?;
         CONTRACT.begin_warmup()?;

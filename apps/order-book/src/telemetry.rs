@@ -2,12 +2,11 @@
 //! (design/order-book.md `.telemetry`).
 
 use core::fmt;
-use core::sync::atomic::AtomicUsize;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::Serialize;
-use tripoint::contract::{PoolEvents, ViolationClass};
+use tripoint::contract::PoolEvents;
 use tripoint::events::EventHook;
 use tripoint::telemetry::{
     ArenaHook, Attached, Confidence, Groups, Interval, Mean, SampledObject, SampledStore, Sampling,
@@ -70,11 +69,6 @@ pub fn arena_hook() -> &'static dyn EventHook {
 /// The hook of the contract, if it has to tell anything.
 pub fn contract_hook() -> Option<&'static dyn EventHook> {
     TELEMETRY.get().map(|telemetry| telemetry as &dyn EventHook)
-}
-
-/// Where the contract counts, if other processes are to see it.
-pub fn tally_words() -> Option<&'static [AtomicUsize]> {
-    TELEMETRY.get()?.tally_words(&ViolationClass::NAMES)
 }
 
 /// Names the calling thread until the value is dropped.

@@ -93,7 +93,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
 
     let Output { status, stdout, stderr } =
         Command::new(&command).args(["report", "--json"]).arg(&out).output().unwrap();
-    assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(status.code(), Some(1), "a violation was found: {}", String::from_utf8_lossy(&stderr));
     let report: Value = serde_json::from_slice(&stdout).unwrap();
     let violations = report["violations"].as_array().unwrap();
     let alloc = violations.iter().find(|row| row["class"] == "alloc").unwrap();

@@ -5,14 +5,13 @@ mod captured;
 mod kernel;
 
 use core::time::Duration;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tripoint_telemetry::format::FileState;
-use tripoint_telemetry::reader::{Reader, Start};
+use tripoint_telemetry::reader::Start;
 
 use self::captured::{Captured, PAUSE};
 use crate::error::{Error, Outcome};
@@ -85,7 +84,7 @@ impl Attach {
         let mut last_look: Option<Instant> = None;
         loop {
             // What was written before the process ended is read after this.
-            captured.has_ended = self.has_ended(&reader);
+            captured.has_ended = !source::is_running(&reader, &self.target);
             captured.take(&mut events, &mut writer, is_over)?;
             if last_look.is_none_or(|last| last.elapsed() >= every) {
                 last_look = Some(Instant::now());
@@ -119,14 +118,5 @@ impl Attach {
             true => out.write_json(captured),
             false => captured.write(&self.output, out),
         }
-    }
-
-    /// Whether the process writes no more. A process that was killed does not say so.
-    fn has_ended(&self, reader: &Reader) -> bool {
-        let is_gone = match self.target {
-            Target::Process(process) => !Path::new("/proc").join(process.to_string()).exists(),
-            Target::File(_) => false,
-        };
-        is_gone || reader.state().is_ok_and(|state| state == FileState::Closed)
     }
 }

@@ -92,6 +92,8 @@ impl Core {
         let contract: Vec<_> = threads.iter().map(|thread| placed(thread, &mut symbols)).collect();
         let (tid, signal) = core.notes.ended.unzip();
         let telemetry = telemetry.as_ref();
+        let is_violated =
+            threads.iter().any(|thread| thread.alarms > 0) || telemetry.is_some_and(Summary::is_violated);
         let found = Found { program, tid, signal, contract, telemetry, faults: &faults };
         if out.is_json() {
             out.write_json(&found)?;
@@ -100,7 +102,7 @@ impl Core {
             write_replaced(&symbols, out)?;
         }
         match faults.is_empty() {
-            true => Ok(Outcome::Fine),
+            true => Ok(Outcome::found(is_violated)),
             false => Err(Error::Partial { target: self.selection.target.clone(), faults }),
         }
     }

@@ -135,13 +135,13 @@ impl Report {
             }
         }
         recording.check_whole()?;
-        Ok(Outcome::Fine)
+        Ok(Outcome::found(summary.is_violated()))
     }
 
     fn export(&self, summary: &Summary, symbols: &Symbols) -> Result<(), Error> {
         let stacks = &summary.stacks;
         if let Some(path) = &self.pprof {
-            let profile = export::pprof::gzipped(stacks, summary.mean, symbols);
+            let profile = export::pprof::gzipped(summary, symbols);
             whole_file::write(path, &profile.map_err(Error::system("write", path))?)?;
         }
         if let Some(path) = &self.speedscope {

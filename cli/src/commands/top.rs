@@ -1,5 +1,6 @@
 //! `tripoint top` (design/cli.md `.top`).
 
+mod fitted;
 mod live;
 mod screen;
 mod switches;
@@ -19,6 +20,7 @@ use self::terminal::Terminal;
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::signals;
+use crate::summary::Summary;
 use crate::symbols::{DEBUG_FOLDER, Symbols};
 use crate::tables;
 use crate::target::Target;
@@ -64,7 +66,8 @@ impl Top {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         let (reader, mut faults) = self.target.reader()?;
         let objects = reader.objects().ok();
-        let mut live = Live::new(&reader, self.all, Symbols::new(objects, &self.debug_folder));
+        let symbols = Symbols::new(objects, &self.debug_folder);
+        let mut live = Live::new(&reader, &self.target, self.all, symbols);
         if self.once || out.is_json() {
             live.look(&mut faults);
             thread::sleep(Duration::from_secs(1));
@@ -78,8 +81,11 @@ impl Top {
         } else {
             self.watch(&mut live, &mut faults)?;
         }
+        // Who watches has seen it; a script has not.
+        let is_violated = self.once || out.is_json();
+        let is_violated = is_violated && live.known().is_some_and(Summary::is_violated);
         match faults.is_empty() {
-            true => Ok(Outcome::Fine),
+            true => Ok(Outcome::found(is_violated)),
             false => Err(Error::Partial { target: self.target.clone(), faults }),
         }
     }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 
-use crate::summary::Stack;
+use crate::summary::Summary;
 use crate::symbols::{Named, Symbols};
 
 #[derive(Clone, PartialEq, Message)]
@@ -26,10 +26,17 @@ struct Profile {
     /// The first is empty.
     #[prost(string, repeated, tag = "6")]
     string_table: Vec<String>,
+    #[prost(int64, tag = "9")]
+    time_nanos: i64,
+    #[prost(int64, tag = "10")]
+    duration_nanos: i64,
     #[prost(message, optional, tag = "11")]
     period_type: Option<ValueType>,
     #[prost(int64, tag = "12")]
     period: i64,
+    /// The index of a string: which of the sample types is shown if none is asked for.
+    #[prost(int64, tag = "14")]
+    default_sample_type: i64,
 }
 
 /// Both are indices of strings.
@@ -122,7 +129,8 @@ struct Builder {
     profile: Profile,
     strings: HashMap<String, i64>,
     functions: HashMap<(i64, i64), u64>,
-    locations: HashMap<u64, u64>,
+    /// By the address, and how many functions are shown of it: not all of one within the sampler.
+    locations: HashMap<(u64, usize), u64>,
 }
 
 impl Builder {
@@ -141,41 +149,49 @@ impl Builder {
         ValueType { kind: self.string(kind), unit: self.string(unit) }
     }
 
-    fn line(&mut self, named: &Named) -> Line {
+    fn line(&mut self, named: &Named, symbols: &Symbols) -> Line {
         let (file, line) = named.file_and_line().unwrap_or_default();
         let (name, filename) = (self.string(&named.function), self.string(file));
+        // `pprof` takes a name for one that it has to demangle if both are the same, and takes away what is in `<>`.
+        let system_name = self.string(symbols.system_name(&named.function));
         let functions = &mut self.profile.function;
         let function_id = *self.functions.entry((name, filename)).or_insert_with(|| {
             let id = functions.len() as u64 + 1;
-            functions.push(Function { id, name, system_name: name, filename });
+            functions.push(Function { id, name, system_name, filename });
             id
         });
         Line { function_id, line: line.into() }
     }
 
     fn location(&mut self, address: u64, functions: &[Named], symbols: &Symbols) -> u64 {
-        if let Some(id) = self.locations.get(&address) {
+        let key = (address, functions.len());
+        if let Some(id) = self.locations.get(&key) {
             return *id;
         }
         let id = self.profile.location.len() as u64 + 1;
         let mapping_id = symbols.object_of(address).map_or(0, |index| index as u64 + 1);
-        let line = functions.iter().map(|named| self.line(named)).collect();
+        let line = functions.iter().map(|named| self.line(named, symbols)).collect();
         // The address of the call: the site has the address to which it returns.
         let address_of_call = address.saturating_sub(1);
         self.profile.location.push(Location { id, mapping_id, address: address_of_call, line });
-        self.locations.insert(address, id);
+        self.locations.insert(key, id);
         id
     }
 }
 
-/// The stacks by objects and by bytes.
-pub(crate) fn gzipped(stacks: &[Stack], mean: u64, symbols: &Symbols) -> io::Result<Vec<u8>> {
+/// The stacks of a summary by objects and by bytes.
+pub(crate) fn gzipped(summary: &Summary, symbols: &Symbols) -> io::Result<Vec<u8>> {
     let mut builder = Builder::default();
     builder.string("");
     let types = [builder.value_type("alloc_objects", "count"), builder.value_type("alloc_space", "bytes")];
     builder.profile.sample_type = types.to_vec();
+    builder.profile.default_sample_type = builder.string("alloc_space");
+    let seconds = summary.about.made.and_then(|made| i64::try_from(made).ok());
+    builder.profile.time_nanos = seconds.map_or(0, |seconds| seconds.saturating_mul(1_000_000_000));
+    // The cast saturates.
+    builder.profile.duration_nanos = (summary.seconds * 1e9) as i64;
     builder.profile.period_type = Some(builder.value_type("space", "bytes"));
-    builder.profile.period = i64::try_from(mean).unwrap_or(i64::MAX);
+    builder.profile.period = i64::try_from(summary.mean).unwrap_or(i64::MAX);
     for (index, object) in symbols.objects().iter().enumerate() {
         let mapping = Mapping {
             id: index as u64 + 1,
@@ -190,7 +206,7 @@ pub(crate) fn gzipped(stacks: &[Stack], mean: u64, symbols: &Symbols) -> io::Res
         };
         builder.profile.mapping.push(mapping);
     }
-    for stack in stacks {
+    for stack in &summary.stacks {
         let location_id = stack.calls.iter();
         let location_id =
             location_id.map(|call| builder.location(call.address, &call.functions, symbols)).collect();

@@ -31,6 +31,9 @@ pub(crate) struct Counters {
     pub(crate) pools: Table<Pool>,
     pub(crate) points: Table<Point>,
     pub(crate) phase: Table<Phase>,
+    /// Captures of older versions have none.
+    #[serde(default)]
+    pub(crate) contract_threads: Table<ContractThread>,
     pub(crate) tallies: Table<Tally>,
     pub(crate) samples: Table<Samples>,
 }
@@ -123,6 +126,37 @@ pub(crate) struct Phase {
     pub(crate) changes: u64,
     pub(crate) amnesties_begun: u64,
     pub(crate) amnesties_ended: u64,
+}
+
+/// A thread of the contract.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct ContractThread {
+    /// Whether the thread has not left.
+    pub(crate) is_live: bool,
+    pub(crate) name: String,
+    /// The contract's place of the thread.
+    #[serde(rename = "thread")]
+    pub(crate) slot: u64,
+    /// 1 for a hot one.
+    is_hot: u64,
+    /// 1 if it was ever armed.
+    was_armed: u64,
+    pub(crate) records_lost: u64,
+    pub(crate) overlapped: u64,
+    /// The classes that it is held to, the detectors that it asked for, and those that are live for it.
+    pub(crate) held: Vec<String>,
+    pub(crate) wanted: Vec<String>,
+    pub(crate) live: Vec<String>,
+}
+
+impl ContractThread {
+    pub(crate) fn is_hot(&self) -> bool {
+        self.is_hot != 0
+    }
+
+    pub(crate) fn was_armed(&self) -> bool {
+        self.was_armed != 0
+    }
 }
 
 /// What the contract counted of a thread and a class of events.

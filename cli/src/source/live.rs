@@ -1,5 +1,6 @@
 //! Reads the telemetry of a process that may still write it.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use tripoint_telemetry::format::FileState;
@@ -8,7 +9,8 @@ use tripoint_telemetry::reader::{Item, Reader, Start};
 use crate::source::counters::Counters;
 use crate::source::end::{End, Thread};
 use crate::source::event::Event;
-use crate::source::look::Entry;
+use crate::source::look::{Entry, now};
+use crate::target::Target;
 
 /// How often a ring may be written over while it is looked at, before the rest of it is given up.
 const LOOKS: u32 = 1000;
@@ -83,7 +85,33 @@ fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
         }
     }
     end.is_closed = reader.state()? == FileState::Closed;
+    let may_run = !end.is_closed && has_number(reader.info().process);
+    end.ns = may_run.then(now);
     Ok(())
+}
+
+/// Whether this system has a process of this number.
+fn has_number(process: u64) -> bool {
+    Path::new("/proc").join(process.to_string()).exists()
+}
+
+/// Whether the process goes on. One that was killed has not closed its recording; then its file is not locked any more.
+pub(crate) fn is_running(reader: &Reader, target: &Target) -> bool {
+    if reader.state().is_ok_and(|state| state == FileState::Closed) {
+        return false;
+    }
+    match target {
+        Target::Process(process) => has_number((*process).into()),
+        // In another container it has another number there.
+        Target::File(path) => is_locked(path) || has_number(reader.info().process),
+    }
+}
+
+/// Whether a process keeps the file locked, as those do that write telemetry.
+fn is_locked(path: &Path) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    let refused = Err(rustix::io::Errno::WOULDBLOCK);
+    std::fs::File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == refused)
 }
 
 /// What had been written to each ring at some moment, and has not been read since.

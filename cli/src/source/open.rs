@@ -14,6 +14,11 @@ impl Target {
     /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
     /// has faults.
     pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {
+        if let Self::File(path) = self
+            && target::is_capture(path)
+        {
+            return Err(Error::IsCapture { path: path.clone() });
+        }
         let opened = match self {
             Self::Process(process) => Reader::attach(*process),
             Self::File(path) => Reader::open(path),

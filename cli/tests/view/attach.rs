@@ -139,6 +139,6 @@ fn a_capture_of_the_version_before_looks_is_reported() {
     let old = folder.path().join("old");
     std::fs::write(&old, before).unwrap();
     let reported = run(&["report", "--json", "--all"], &old);
-    assert_eq!(reported.status, Some(0), "{}", reported.err);
+    assert_eq!(reported.status, Some(1), "a violation: {}", reported.err);
     assert_eq!(reported.json(), report(&path));
 }

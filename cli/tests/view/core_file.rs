@@ -92,7 +92,7 @@ fn a_core_file_tells_alarms_records_and_phases_with_names_also_of_a_stripped_pro
         && objcopy(&["--strip-all", &format!("--add-gnu-debuglink={}", debug.display())], &[&program]);
     let Some(core) = core_of(&program, DEFAULT) else { return };
     let ran = json(&core, &["--debug-folder", "/nonexistent"]);
-    assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
+    assert_eq!((ran.status, ran.err.as_str()), (Some(1), ""), "alarms were found");
     let found = ran.json();
     assert_eq!((&found["program"], &found["signal"]), (&program.to_str().into(), &6.into()));
     let thread = &found["contract"][0];
@@ -196,7 +196,7 @@ fn records_are_found_in_a_sparse_core_of_terabytes_and_in_one_of_32_bits() {
         let core = folder.path().join("core");
         made::core(&core, word, rest);
         let ran = json(&core, &[]);
-        assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""), "{word}");
+        assert_eq!((ran.status, ran.err.as_str()), (Some(1), ""), "{word}: alarms were found");
         let found = ran.json();
         let thread = &found["contract"][0];
         assert_eq!((&thread["name"], &thread["is_live"]), (&"made".into(), &true.into()));

@@ -15,7 +15,24 @@ fn gate(recorded: &Recorded, budget: &str, form: &[&str]) -> Ran {
 fn a_run_that_keeps_its_contract_is_within_no_budget_at_all() {
     let recorded = Recorded::of_a_run(Hot::Keeps);
     let ran = run(&["gate"], &recorded.path());
-    assert_eq!((ran.status, ran.out.as_str()), (Some(0), "within the budget\n"), "{}", ran.err);
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    let (verdict, checked) = ran.out.split_once("\n\nchecked\n").unwrap();
+    assert_eq!(verdict, "within the budget");
+    let mut checked = checked.lines().map(|line| line.trim_start().split_once("  ").unwrap());
+    let mut next = |expected: &str, value: &str| {
+        let (name, found) = checked.next().unwrap();
+        assert_eq!((name, found.trim_start()), (expected, value), "{}", ran.out);
+    };
+    next("threads", "hot");
+    next("classes", "alloc, realloc, dealloc, minor_fault, major_fault, amnesty_overrun");
+    next("not seen", "fill, growth, memory_call, foreign_malloc, collection, pause");
+    next("detectors", "allocator, fault_poll");
+    let json = run(&["gate", "--json"], &recorded.path()).json();
+    let seconds = json["checked"]["seconds"].as_f64().unwrap();
+    assert!((0.0..60.0).contains(&seconds), "{json}");
+    next("for", &format!("{seconds:.3} s"));
+    next("records lost", "0");
+    assert_eq!((&json["verdict"], &json["unseen"]), (&"within".into(), &serde_json::json!([])));
 }
 
 #[test]
@@ -57,7 +74,7 @@ fn a_budget_is_for_classes_and_for_threads_by_name() {
         ("[classes]\nalloc = 0", 1),
         ("[classes]\ndealloc = 1", 1),
         ("[threads.hot]\nalloc = 1", 0),
-        ("[threads.cold]\nalloc = 1", 1),
+        ("[threads.cold]\nalloc = 1", 1), // and that never came
         ("[classes]\nalloc = 1\n[threads.hot]\nalloc = 0", 1),
         ("amnesties = 0\n[classes]\nalloc = 1", 0),
     ] {
@@ -65,13 +82,42 @@ fn a_budget_is_for_classes_and_for_threads_by_name() {
     }
 }
 
-/// A run that was never armed proves nothing.
+/// A run that was never armed proves nothing (design/cli.md `.gate.blind`).
 #[test]
-fn a_run_without_a_steady_state_fails() {
+fn a_run_without_a_contract_is_refused() {
     let recorded = Recorded::empty();
     let ran = run(&["gate"], &recorded.path());
-    assert_eq!(ran.status, Some(1));
-    assert!(ran.out.contains("never in its steady state"), "{}", ran.out);
+    assert_eq!(ran.status, Some(2));
+    assert!(
+        ran.out.starts_with("refused\n\nchecked\n threads       none\n classes       none\n"),
+        "{}",
+        ran.out
+    );
+    for expected in
+        ["refused", "marker: no contract reported a phase", "tallies: the contract counted nothing"]
+    {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+}
+
+/// Files of the first version of the format, and captures of them, do not say who the threads were.
+#[test]
+fn a_run_whose_detectors_are_not_known_is_refused() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let capture = recorded.beside("none", b"");
+    std::fs::remove_file(&capture).unwrap();
+    let capture = capture.to_str().unwrap();
+    let attached = run(&["attach", "--duration", "10ms", "-o", capture], &recorded.path());
+    assert_eq!(attached.status, Some(0), "{}", attached.err);
+    assert_eq!(run(&["gate"], Path::new(capture)).status, Some(0));
+    let text = std::fs::read_to_string(capture).unwrap();
+    let (first, rest) = text.split_once("\"contract_threads\":").unwrap();
+    // The table of threads ends where the next one begins.
+    let (_, rest) = rest.split_once("\"tallies\":").unwrap();
+    let old = recorded.beside("old", format!("{first}\"tallies\":{rest}").as_bytes());
+    let ran = run(&["gate"], &old);
+    assert_eq!(ran.status, Some(2), "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains("does not say which detectors were live"), "{}", ran.err);
 }
 
 #[test]

@@ -14,3 +14,4 @@ mod run;
 mod symbols;
 mod timeline;
 mod top;
+mod wired;

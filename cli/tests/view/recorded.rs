@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use tempfile::TempDir;
-use tripoint_core::{Addr, BufferKind, Event, EventHook, PoolId};
+use tripoint_core::{Addr, BufferKind, ContractWords, Event, EventHook, PoolId};
 use tripoint_stack::Site;
-use tripoint_telemetry::format::TALLY_NUMBERS;
+use tripoint_telemetry::format::{TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyThreadWord, words_of_text};
 use tripoint_telemetry::{FileOptions, Mean, ObjectKind, Sample, SampledObject, Telemetry};
 
 /// The classes of the tallies.
@@ -88,9 +88,22 @@ fn run(telemetry: &Telemetry, hot: Hot) {
     phase("Warmup", "SteadyState");
     hook.event(fill);
     allocates_while_steady(&hook);
-    let words = telemetry.tally_words(&CLASSES).unwrap();
+    let contract = ContractWords {
+        threads: 1,
+        thread_words: TALLY_THREAD_WORDS,
+        numbers: TALLY_NUMBERS,
+        classes: &CLASSES,
+        detectors: &["allocator", "fault_poll"],
+    };
+    let words = telemetry.words_for(&contract).unwrap().unwrap();
+    let word = |at: usize, value| words[at].store(value, Ordering::Relaxed);
+    // A hot thread that was armed, held to both classes, with both detectors asked for and live.
+    [0b111, 0b11, 0b11, 0b11].into_iter().enumerate().for_each(|(at, value)| word(at, value));
+    words_of_text("hot", 24)
+        .zip(TallyThreadWord::Name as usize..)
+        .for_each(|(text, at)| word(at, text as usize));
     let tally = |class: usize, number: usize, value| {
-        words[number * CLASSES.len() + class].store(value, Ordering::Relaxed);
+        word(TALLY_THREAD_WORDS + number * CLASSES.len() + class, value);
     };
     // Count, bytes, excused, excused bytes; the same while armed.
     [5, 500, 0, 0].into_iter().enumerate().for_each(|(number, value)| tally(0, number, value));
@@ -105,14 +118,20 @@ fn run(telemetry: &Telemetry, hot: Hot) {
     hook.event(Event::Empty { pool, buffer, base: Addr::new(0x1000), size: 4096 });
 }
 
-/// Samples of three objects, at the caller.
+/// Samples of three objects, at the caller, with the innermost frame in telemetry, as a sampler has it.
 fn sample(hook: &dyn EventHook, site: &Site) {
+    let within = Telemetry::mark as fn(&Telemetry, &str, u64) as *const () as usize + 1;
+    sample_at(hook, &[&[within], site.frames()].concat());
+}
+
+/// Samples of three objects.
+pub(crate) fn sample_at(hook: &dyn EventHook, frames: &[usize]) {
     let mean = Mean::new(1000).unwrap();
     for object in 1..=3 {
         let sample = Sample::new(100, object, mean).unwrap();
         let known = SampledObject::new(ObjectKind::Small, Addr::new(0x2000), sample);
         let sampled = SampledObject { pool: PoolId::new(2), type_name: Some("Order"), ..known };
-        hook.event_at(sampled.event(), site.frames());
+        hook.event_at(sampled.event(), frames);
     }
 }
 

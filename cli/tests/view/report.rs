@@ -5,9 +5,10 @@ use std::thread;
 
 use serde_json::Value;
 use tripoint_core::{Event, EventHook};
+use tripoint_stack::Site;
 use tripoint_telemetry::format::HeaderWord;
 
-use crate::recorded::{Hot, Recorded};
+use crate::recorded::{Hot, Recorded, sample_at};
 use crate::run::run;
 
 fn functions(rows: &Value) -> Vec<&str> {
@@ -18,7 +19,8 @@ fn functions(rows: &Value) -> Vec<&str> {
 fn a_report_has_names_lines_and_the_events_of_the_steady_state() {
     let recorded = Recorded::of_a_run(Hot::Violates);
     let report = run(&["report", "--json"], &recorded.path());
-    assert_eq!(report.status, Some(0), "{}", report.err);
+    assert_eq!(report.status, Some(1), "violations were found: {}", report.err);
+    assert_eq!(run(&["report"], &Recorded::of_a_run(Hot::Keeps).path()).status, Some(0));
     let report = report.json();
     assert_eq!(report["part"], "steady_state");
     assert_eq!(report["process"], std::process::id());
@@ -50,6 +52,20 @@ fn a_report_has_names_lines_and_the_events_of_the_steady_state() {
     assert_eq!((&site["type_name"], &site["samples"]), (&"Order".into(), &3.into()));
     assert!(site["at_least"].as_u64() < site["bytes"].as_f64().map(|bytes| bytes as u64), "{site}");
     assert_eq!(report["faults"], Value::Array(Vec::new()));
+}
+
+/// Several stacks at one site, of which the report shows one.
+#[test]
+fn a_report_of_one_file_is_the_same_each_time() {
+    let recorded = Recorded::of_a_run(Hot::Violates);
+    let hook = recorded.telemetry.arena_hook();
+    let here = Site::here();
+    for outermost in 1..=20 {
+        sample_at(&hook, &[here.frames(), &[outermost]].concat());
+    }
+    let reports = [0; 5].map(|_| run(&["report", "--json", "--all"], &recorded.path()).out);
+    assert!(reports[0].contains("\"stack\""));
+    assert!(reports.iter().all(|report| *report == reports[0]));
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn recorded_by(program: &Path, options: &[&str]) -> String {
 
 fn site(recording: &Path, options: &[&str]) -> String {
     let report = run(&[&["report", "--json"], options].concat(), recording);
-    assert_eq!(report.status, Some(0), "{}", report.err);
+    assert_eq!(report.status, Some(1), "a violation: {}", report.err);
     let site = &report.json()["violations"][0]["site"];
     format!("{} {}", site["function"].as_str().unwrap(), site["line"].as_str().unwrap_or("without a line"))
 }

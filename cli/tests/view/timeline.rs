@@ -88,7 +88,8 @@ impl Line {
     fn of(recording: &Path) -> Self {
         let path = recording.with_extension("perfetto");
         let report = run(&["report", "--perfetto", path.to_str().unwrap()], recording);
-        assert_eq!((report.status, report.err.as_str()), (Some(0), ""));
+        // Whether there are violations is not what is asked here.
+        assert!([Some(0), Some(1)].contains(&report.status) && report.err.is_empty(), "{}", report.err);
         let mut packets = schema::Trace::decode(&*std::fs::read(path).unwrap()).unwrap().packet;
         assert!(packets.iter().all(|packet| packet.trusted_packet_sequence_id != 0));
         let descriptors = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use tripoint_core::{Event, EventHook};
-use tripoint_telemetry::format::EventKind;
+use tripoint_telemetry::format::{EventKind, HeaderWord};
 use tripoint_telemetry::reader::SwitchesFile;
 
 use crate::recorded::{Hot, Recorded};
@@ -231,6 +231,37 @@ fn it_ends_with_its_terminal() {
     panic!("it goes on without a terminal");
 }
 
+/// (design/cli.md `.top.ended`)
+#[test]
+fn it_says_that_the_process_has_ended_and_refuses_a_capture() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let Some(screen) = Screen::open(&recorded.path(), 100) else { return };
+    let text = screen.shows("no violation");
+    assert!(!text.contains("the process has ended"), "{text}");
+    drop(screen);
+    // Of a process that was killed: its file is locked no more, and there is no process of its number.
+    let mut bytes = recorded.bytes();
+    let process = u64::from(u32::MAX - 1).to_ne_bytes();
+    let at = HeaderWord::Process as usize * 8;
+    bytes[at..at + 8].copy_from_slice(&process);
+    let killed = recorded.beside("killed", &bytes);
+    let Some(screen) = Screen::open(&killed, 100) else { return };
+    screen.shows("the process has ended: process 4294967294, has not closed its recording");
+    screen.press("q");
+    screen.assert_is_restored(0);
+
+    let capture = recorded.folder().join("capture");
+    let attached = run(&["attach", "--duration", "10ms", "-o", capture.to_str().unwrap()], &recorded.path());
+    assert_eq!(attached.status, Some(0), "{}", attached.err);
+    let refused = run(&["top", "--once"], &capture);
+    assert_eq!((refused.status, refused.out.as_str()), (Some(2), ""));
+    assert!(
+        refused.err.contains("is a capture") && refused.err.contains("tripoint report"),
+        "{}",
+        refused.err
+    );
+}
+
 #[test]
 fn without_a_terminal_it_prints_once_if_asked_for_and_otherwise_says_so() {
     let recorded = Recorded::of_a_run(Hot::Violates);
@@ -239,7 +270,8 @@ fn without_a_terminal_it_prints_once_if_asked_for_and_otherwise_says_so() {
     assert!(refused.err.contains("needs a terminal"), "{}", refused.err);
 
     let once = run(&["top", "--once"], &recorded.path());
-    assert_eq!(once.status, Some(0), "{}", once.err);
+    assert_eq!(once.status, Some(1), "{}", once.err);
+    assert_eq!(run(&["top", "--once"], &Recorded::of_a_run(Hot::Keeps).path()).status, Some(0));
     for expected in ["violations", "pools", "fills per second", "violates"] {
         assert!(once.out.contains(expected), "{expected}: {}", once.out);
     }

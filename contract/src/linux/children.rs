@@ -12,6 +12,6 @@ pub(super) unsafe extern "C" fn begin() {
     // SAFETY: the caller says that this is a forked child, which has done nothing else.
     unsafe { listeners::close_all() };
     if let Some(slot) = current::slot() {
-        slot.take_tallies_back();
+        slot.take_words_back();
     }
 }

@@ -3,8 +3,8 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
-use tripoint_core::{Error, Event, EventHook, Lock, Result};
+use tripoint_core::internal::Ordering;
+use tripoint_core::{ContractWords, Error, Event, EventHook, Lock, Result};
 
 use crate::detectors::platform::{self, NativeDetectors};
 #[cfg(tripoint_kernel)]
@@ -15,12 +15,14 @@ use crate::phases::hot_thread::HotThread;
 use crate::phases::ledger::{AmnestyReason, Ledger, NoReason, REASONS_MAX};
 use crate::phases::memory::{MemorySteps, SteadyMemory};
 use crate::phases::session::Session;
+use crate::thread::described;
 use crate::thread::detectors::Detectors;
 #[cfg(not(tripoint_loom))]
 use crate::thread::layout;
 use crate::thread::slot::Slot;
 use crate::thread::standing::{Budget, ThreadKind};
-use crate::words::class::ViolationSet;
+use crate::thread::tally;
+use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
 use crate::words::lifecycle::Phase;
 use crate::words::record::Record;
@@ -85,68 +87,68 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
         self.session.lifecycle.phase()
     }
 
-    /// Has `hook` observe what the contract does: [`Event::Phase`]; [`Event::Violation`] for each record
-    /// and each alarm, with its site; [`Event::BeginAmnesty`] and [`Event::EndAmnesty`]. Call it in Boot.
+    /// Has `hook` observe all that the contract does, and keep what it counts. Call it in Boot.
     ///
-    /// The hook observes a record as it is made: not those of a burst that make no record, which are
-    /// only counted ([`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN)). It is called on the thread itself, in its
-    /// signal handlers as well, and by the supervisor of its system calls. So it may not allocate,
-    /// fault or wait, and if it unwinds, the process aborts. What it does is charged to no thread, because the
-    /// thread's slot is busy meanwhile, except for phases: these it observes on the coordinator's thread
-    /// ([design/contract.md `.events`](crate::design::contract)).
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] if the phase is not Boot, or if there is a hook already.
-    pub fn observe_with(&self, hook: &'static dyn EventHook) -> Result<()> {
-        let _transition = self.transitions.lock();
-        self.must_be_in_boot()?;
-        self.session.observer.set(hook)
-    }
-
-    /// Keeps the tallies of all threads in `words`, so that they can be read there, by another process
-    /// too if that maps them. Call it in Boot, with [`TALLY_WORDS`](crate::TALLY_WORDS) for each of the
-    /// `THREADS` threads; nothing else may write them. `Telemetry::tally_words` of `tripoint-telemetry` returns
-    /// words of its file: then readers find there the numbers by which the contract judges, exactly.
+    /// The hook observes [`Event::Phase`]; [`Event::Violation`] for each record and each alarm, with its site;
+    /// [`Event::BeginAmnesty`] and [`Event::EndAmnesty`]. A `Telemetry` of `tripoint-telemetry` also has words for what
+    /// the contract counts of each thread ([`EventHook::words_for`]): its tallies, its name, the classes that it is
+    /// held to, and the detectors that are live for it. Then the contract counts there and nowhere else, and readers find
+    /// the very numbers by which it judges. This call is all that a program does for that:
     ///
     /// ```
     /// # #[cfg(not(all(target_os = "linux", not(miri))))]
     /// # fn main() {}
     /// # #[cfg(all(target_os = "linux", not(miri)))]
     /// # fn main() -> Result<(), Box<dyn core::error::Error>> {
-    /// use tripoint_contract::{Contract, ViolationClass};
+    /// use tripoint_contract::Contract;
     /// use tripoint_telemetry::{FileOptions, Telemetry};
     ///
     /// static CONTRACT: Contract = Contract::new();
     ///
     /// let telemetry: &'static Telemetry = Box::leak(Box::new(Telemetry::create(&FileOptions::default())?));
     /// CONTRACT.observe_with(telemetry)?;
-    /// if let Some(words) = telemetry.tally_words(&ViolationClass::NAMES) {
-    ///     CONTRACT.place_tallies(words)?;
-    /// }
     /// CONTRACT.begin_init()?;
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// The words of a thread are, first of all its events and then of those while it was armed: the
-    /// counts of all classes in the order of [`ViolationClass::ALL`](crate::ViolationClass::ALL), their bytes, the
-    /// excused counts, and the excused bytes. They are those of [`Slot::tally`] and
-    /// [`Slot::armed_tally`], and are zeroed when a thread registers. A forked child counts in memory of
-    /// its own ([design/contract.md `.tallies.child`](crate::design::contract)).
+    /// The hook observes a record as it is made: not those of a burst that make no record, which are
+    /// only counted ([`RECORDS_PER_TURN`](crate::RECORDS_PER_TURN)). It is called on the thread itself, in its
+    /// signal handlers as well, and by the supervisor of its system calls. So it may not allocate,
+    /// fault or wait, and if it unwinds, the process aborts. What it does is charged to no thread, because the
+    /// thread's slot is busy meanwhile, except for phases: these it observes on the coordinator's thread
+    /// ([design/contract.md `.events`](crate::design::contract)). A forked child counts in memory of its own
+    /// ([design/contract.md `.tallies.child`](crate::design::contract)).
     ///
     /// # Errors
-    /// - [`Error::Parameter`] if the phase is not Boot, if there are too few words, or if tallies were
-    ///   placed before
-    /// - [`Error::Resource`] if the system cannot keep forked children from counting there
-    pub fn place_tallies(&self, words: &'static [AtomicUsize]) -> Result<()> {
+    /// - [`Error::Parameter`] if the phase is not Boot, if there is a hook already, or if the hook's words are not for
+    ///   this contract: they are another one's, or of fewer threads
+    /// - [`Error::Resource`] if the system cannot keep forked children from counting in the hook's words
+    ///
+    /// After an error the contract has no hook.
+    pub fn observe_with(&self, hook: &'static dyn EventHook) -> Result<()> {
         let _transition = self.transitions.lock();
         self.must_be_in_boot()?;
-        platform::prepare_children()?;
-        self.session.tally_place.set(words, THREADS, platform::process())
+        self.session.observer.must_be_free()?;
+        let kept = ContractWords {
+            threads: THREADS,
+            thread_words: described::WORDS,
+            numbers: tally::NUMBERS,
+            classes: &ViolationClass::NAMES,
+            detectors: &DetectorSet::NAMES,
+        };
+        if let Some(words) = hook.words_for(&kept)? {
+            if words.len() < THREADS * kept.of_thread() {
+                return Err(Error::Parameter("the hook has too few words for all threads of the contract"));
+            }
+            platform::prepare_children()?;
+            self.session.tally_place.set(words, platform::process());
+        }
+        self.session.observer.set(hook)
     }
 
     fn must_be_in_boot(&self) -> Result<()> {
-        let why = "too late: hooks and places are set before Init";
+        let why = "too late: the hook is set before Init";
         if self.phase() == Phase::Boot { Ok(()) } else { Err(Error::Parameter(why)) }
     }
 

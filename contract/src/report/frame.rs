@@ -36,10 +36,10 @@ const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 const SIBLINGS: [&str; 8] = ["contract", "core", "ap", "pools", "arena-vm", "gc", "stack", "telemetry"];
 
-fn is_of_siblings(place: &str) -> bool {
+fn is_of_siblings(place: &str, siblings: &[&str]) -> bool {
     let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };
     let inside = |name: &&str| place.strip_prefix(before)?.strip_prefix(name)?.strip_prefix(after);
-    SIBLINGS.iter().any(|name| inside(name).is_some_and(|rest| rest.starts_with("/src/")))
+    siblings.iter().any(|name| inside(name).is_some_and(|rest| rest.starts_with("/src/")))
 }
 
 /// One function at one address. An address has several if functions were inlined.
@@ -58,8 +58,16 @@ impl Frame {
     fn is_own(&self) -> bool {
         let standard =
             |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
-        self.place.as_ref().is_some_and(|place| !standard(place) && !is_of_siblings(place))
+        self.place.as_ref().is_some_and(|place| !standard(place) && !is_of_siblings(place, &SIBLINGS))
             && !self.name_begins_with(&ON_THE_WAY)
+    }
+
+    /// Whether it is of the crates that find a site and sample it, which lie within every sample.
+    #[must_use]
+    pub fn is_of_sampler(&self) -> bool {
+        let is_place = |place: &String| is_of_siblings(place, &["telemetry", "stack", "core"]);
+        self.place.as_ref().is_some_and(is_place)
+            || self.name_begins_with(&["tripoint_telemetry::", "tripoint_stack::", "tripoint_core::"])
     }
 
     /// Whether, by its name alone, it may be the function of the site: for programs without

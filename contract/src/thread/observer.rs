@@ -8,6 +8,8 @@ use tripoint_core::{Error, Event, EventHook, Result};
 use crate::words::atomics::const_fn;
 use crate::words::record::Record;
 
+const TAKEN: &str = "the contract has an event hook already: give it a pair of hooks";
+
 /// A hook, or none yet. Looking for it is one load.
 pub(crate) struct Observer {
     hook: Once<&'static dyn EventHook>,
@@ -17,6 +19,15 @@ impl Observer {
     const_fn! {
         pub(crate) fn new() -> Self {
             Self { hook: Once::new() }
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Parameter`] if there is a hook already.
+    pub(crate) fn must_be_free(&self) -> Result<()> {
+        match self.hook.get() {
+            None => Ok(()),
+            Some(_) => Err(Error::Parameter(TAKEN)),
         }
     }
 
@@ -30,11 +41,7 @@ impl Observer {
             is_set = true;
             Ok(hook)
         })?;
-        if is_set {
-            Ok(())
-        } else {
-            Err(Error::Parameter("the contract has an event hook already: give it a pair of hooks"))
-        }
+        if is_set { Ok(()) } else { Err(Error::Parameter(TAKEN)) }
     }
 
     /// Has the same hook as another one, if that has one.

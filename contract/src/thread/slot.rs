@@ -15,13 +15,14 @@ use tripoint_stack::Site;
 
 use crate::thread::attendance::Attendance;
 use crate::thread::call_site::CallSite;
+use crate::thread::described::Described;
 use crate::thread::errands::Errands;
 use crate::thread::everywhere;
 use crate::thread::heap_tally::{HeapTallies, HeapTally};
 use crate::thread::observer::Observer;
 use crate::thread::records::Records;
 use crate::thread::standing::{Budget, Mode, ThreadKind};
-use crate::thread::tally::{PlacedTallies, Tallies, Tally};
+use crate::thread::tally::{PlacedThread, Tallies, Tally};
 use crate::words::atomics::{const_fn, zeros};
 use crate::words::class::{ViolationClass, ViolationSet};
 use crate::words::detector_set::DetectorSet;
@@ -57,8 +58,9 @@ pub struct Slot {
     heap_tallies: HeapTallies,
     pub(crate) call_site: CallSite,
     pub(crate) errands: Errands,
-    live: AtomicUsize,
     wanted: AtomicUsize,
+    /// What readers of the tallies have to know besides; the live detectors are kept only here.
+    described: Described,
     index: AtomicUsize,
     cold: AtomicBool,
     budget: [AtomicUsize; Budget::WORDS],
@@ -115,8 +117,8 @@ impl Slot {
                 heap_tallies: HeapTallies::new(),
                 call_site: CallSite::new(),
                 errands: Errands::new(),
-                live: AtomicUsize::new(0),
                 wanted: AtomicUsize::new(0),
+                described: Described::new(),
                 index: AtomicUsize::new(0),
                 cold: AtomicBool::new(false),
                 budget: zeros(),
@@ -127,21 +129,23 @@ impl Slot {
         }
     }
 
-    /// Reports to the same hook as `observer`, and keeps the tallies in these words, if there are any. Called
+    /// Reports to the same hook as `observer`, and keeps what readers see in these words, if there are any. Called
     /// before the thread joins.
-    pub(crate) fn connect(&self, observer: &Observer, placed: Option<PlacedTallies>) {
+    pub(crate) fn connect(&self, observer: &Observer, placed: Option<PlacedThread>) {
         self.observer.follow(observer);
         match placed {
-            Some([all, armed]) => {
+            Some((described, [all, armed])) => {
+                self.described.place(described);
                 self.tallies.place(all);
                 self.armed_tallies.place(armed);
             }
-            None => self.take_tallies_back(),
+            None => self.take_words_back(),
         }
     }
 
-    /// Keeps the tallies here again, as they are now.
-    pub(crate) fn take_tallies_back(&self) {
+    /// Keeps here again what is in words of a hook, as it is now.
+    pub(crate) fn take_words_back(&self) {
+        self.described.take_back();
         self.tallies.take_back();
         self.armed_tallies.take_back();
     }
@@ -151,6 +155,7 @@ impl Slot {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
+        self.described.begin(kind, name);
         self.forget();
         // These are most of a slot; the other words are written in its normal use.
         self.records.prefault();
@@ -167,7 +172,7 @@ impl Slot {
         self.armed_tallies.reset();
         self.heap_tallies.reset();
         self.errands.forget();
-        let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties, &self.live];
+        let words = [&self.amnesty_depth, &self.muted, &self.alarms, &self.amnesties];
         words.into_iter().chain(&self.overlapped).for_each(|word| word.store(0, Ordering::Relaxed));
     }
 
@@ -180,6 +185,7 @@ impl Slot {
     pub(crate) fn hold_to(&self, classes: ViolationSet, wanted: DetectorSet) {
         self.held.store(classes.bits(), Ordering::Relaxed);
         self.wanted.store(wanted.bits(), Ordering::Relaxed);
+        self.described.hold_to(classes, wanted);
     }
 
     pub(crate) fn set_budget(&self, budget: Budget) {
@@ -212,6 +218,12 @@ impl Slot {
         self.attendance.is_present()
     }
 
+    /// Notes that the thread leaves.
+    pub(crate) fn leave(&self) {
+        self.described.end();
+        self.attendance.leave();
+    }
+
     /// Whether the thread is present and bound by the contract.
     #[must_use]
     pub fn is_present_hot(&self) -> bool {
@@ -227,7 +239,7 @@ impl Slot {
     /// The detectors that are live for the thread.
     #[must_use]
     pub fn live(&self) -> DetectorSet {
-        DetectorSet::from_bits_truncate(self.live.load(Ordering::Relaxed)) | everywhere::live()
+        self.described.live() | everywhere::live()
     }
 
     /// The detectors that were asked for.
@@ -237,13 +249,13 @@ impl Slot {
     }
 
     pub(crate) fn add_live(&self, detectors: DetectorSet) {
-        self.live.fetch_or(detectors.bits(), Ordering::Relaxed);
+        self.described.add_live(detectors);
     }
 
     /// Notes that detectors no longer see their events.
     #[cfg(tripoint_kernel)]
     pub(crate) fn remove_live(&self, detectors: DetectorSet) {
-        self.live.fetch_and(!detectors.bits(), Ordering::Relaxed);
+        self.described.remove_live(detectors);
     }
 
     /// What a cold thread is held to.
@@ -266,6 +278,9 @@ impl Slot {
     pub(crate) fn set_mode(&self, mode: Mode) {
         if mode == Mode::Armed {
             self.was_armed.store(true, Ordering::Relaxed);
+            self.described.arm();
+            // Readers do not see what is live everywhere.
+            self.add_live(everywhere::live());
         }
         self.mode.store(mode as usize, Ordering::Relaxed);
     }

@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use tripoint_core::internal::{AtomicPtr, AtomicUsize, Once, Ordering};
-use tripoint_core::{Error, Result};
+use tripoint_core::internal::{AtomicUsize, Once, Ordering};
 
-use crate::words::atomics::{const_fn, zeros};
+use crate::thread::described;
+use crate::thread::placed::Placed;
+use crate::words::atomics::const_fn;
 use crate::words::class::ViolationClass;
 
 /// The numbers of one class.
@@ -35,16 +36,20 @@ impl Tally {
     }
 }
 
+/// How many numbers of a class are kept: counts, bytes, excused and excused bytes, of all events and of those while the
+/// thread was armed.
+pub(crate) const NUMBERS: usize = 8;
+
 /// Words of the numbers of all classes: counts, bytes, excused and excused bytes, each class by class.
-const WORDS: usize = 4 * ViolationClass::COUNT;
+const WORDS: usize = NUMBERS / 2 * ViolationClass::COUNT;
 
-/// How many words the tallies of one thread take ([`Contract::place_tallies`](crate::Contract::place_tallies)).
-pub const TALLY_WORDS: usize = 2 * WORDS;
+/// How many words a contract keeps of one thread: who it is, then its tallies.
+pub(crate) const THREAD_WORDS: usize = described::WORDS + 2 * WORDS;
 
-/// The words of one thread: of all its events, and of those while it was armed.
-pub(crate) type PlacedTallies = [&'static [AtomicUsize; WORDS]; 2];
+/// The words of one thread: who it is, all of its events, and those while it was armed.
+pub(crate) type PlacedThread = (&'static [AtomicUsize; described::WORDS], [&'static [AtomicUsize; WORDS]; 2]);
 
-/// Words that a program gives for the tallies of all threads, and the number of its process; or none yet.
+/// Words of a hook for the tallies of all threads, and the number of the process; or none.
 pub(crate) struct TallyPlace {
     words: Once<(&'static [AtomicUsize], u32)>,
 }
@@ -57,30 +62,17 @@ impl TallyPlace {
     }
 
     /// Sets the words.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`] if there are some already, or too few for that many threads.
-    pub(crate) fn set(&self, words: &'static [AtomicUsize], threads: usize, process: u32) -> Result<()> {
-        if words.len() / TALLY_WORDS < threads {
-            return Err(Error::Parameter(
-                "too few words for the tallies of all threads: give THREADS times TALLY_WORDS",
-            ));
-        }
-        let mut is_set = false;
-        self.words.get_or_try_init(|| {
-            is_set = true;
-            Ok((words, process))
-        })?;
-        let why = "the contract's tallies have a place already: give it one, before Init";
-        if is_set { Ok(()) } else { Err(Error::Parameter(why)) }
+    pub(crate) fn set(&self, words: &'static [AtomicUsize], process: u32) {
+        let _: tripoint_core::Result<_> = self.words.get_or_try_init(|| Ok((words, process)));
     }
 
     /// The words of the thread with this index. None in a forked child, which may share the words with its
     /// parent.
-    pub(crate) fn of_thread(&self, index: usize, process: u32) -> Option<PlacedTallies> {
+    pub(crate) fn of_thread(&self, index: usize, process: u32) -> Option<PlacedThread> {
         let &(words, owner) = self.words.get()?;
-        let words = words.as_chunks::<TALLY_WORDS>().0.get(index).filter(|_| owner == process)?;
-        Some([words.first_chunk()?, words.last_chunk()?])
+        let words = words.as_chunks::<THREAD_WORDS>().0.get(index).filter(|_| owner == process)?;
+        let (described, tallies) = words.split_first_chunk()?;
+        Some((described, [tallies.first_chunk()?, tallies.last_chunk()?]))
     }
 }
 
@@ -93,47 +85,29 @@ impl fmt::Debug for TallyPlace {
 /// The numbers of all classes. Each class has one writer at a time, so adding is
 /// a load and a store; any thread may read.
 #[derive(Debug)]
-pub(crate) struct Tallies {
-    own: [AtomicUsize; WORDS],
-    /// The words that are used instead; null for none.
-    placed: AtomicPtr<[AtomicUsize; WORDS]>,
-}
+pub(crate) struct Tallies(Placed<WORDS>);
 
 impl Tallies {
     const_fn! {
         pub(crate) fn new() -> Self {
-            Self { own: zeros(), placed: AtomicPtr::new(core::ptr::null_mut()) }
+            Self(Placed::new())
         }
     }
 
     /// Keeps the numbers in these words from now on. Called before anything uses it.
     pub(crate) fn place(&self, words: &'static [AtomicUsize; WORDS]) {
-        self.placed.store(core::ptr::from_ref(words).cast_mut(), Ordering::Release);
+        self.0.place(words);
     }
 
-    /// Keeps the numbers here again, as they are now: in a forked child, which may share the words with its
-    /// parent (design/contract.md `.tallies.child`).
+    /// Keeps the numbers here again, as they are now.
     pub(crate) fn take_back(&self) {
-        let placed = self.placed.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever.
-        let Some(placed) = (unsafe { placed.as_ref() }) else { return };
-        // A signal handler may have counted here already.
-        for (own, word) in self.own.iter().zip(placed) {
-            own.fetch_add(word.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-    }
-
-    #[inline(always)]
-    fn numbers(&self) -> &[AtomicUsize; WORDS] {
-        // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever. The words
-        // are atomic, so others may write them.
-        unsafe { self.placed.load(Ordering::Acquire).as_ref() }.unwrap_or(&self.own)
+        self.0.take_back();
     }
 
     /// Adds events of a class. Only the class's writer calls this.
     #[inline(always)]
     pub(crate) fn add(&self, class: ViolationClass, count: usize, bytes: usize, excused: bool) {
-        let (words, index) = (self.numbers(), class.index());
+        let (words, index) = (self.0.in_use(), class.index());
         if excused {
             increase(&words[2 * ViolationClass::COUNT + index], count);
             increase(&words[3 * ViolationClass::COUNT + index], bytes);
@@ -144,11 +118,11 @@ impl Tallies {
 
     /// Forgets everything. Called before anything uses it.
     pub(crate) fn reset(&self) {
-        self.numbers().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        self.0.reset();
     }
 
     pub(crate) fn get(&self, class: ViolationClass) -> Tally {
-        let words = self.numbers();
+        let words = self.0.in_use();
         let [count, bytes, excused, excused_bytes] = [0, 1, 2, 3]
             .map(|kind: usize| words[kind * ViolationClass::COUNT + class.index()].load(Ordering::Relaxed));
         Tally { count, bytes, excused, excused_bytes }

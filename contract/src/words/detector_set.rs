@@ -2,6 +2,8 @@
 
 use bitflags::bitflags;
 
+use crate::words::class::ViolationClass;
+
 bitflags! {
     /// A set of detectors. A detector is **live** for a thread once it has seen, on that thread,
     /// a deliberate event of its kind.
@@ -39,18 +41,29 @@ impl DetectorSet {
         if cfg!(feature = "interpose-malloc") { always.union(Self::FOREIGN_MALLOC) } else { always }
     };
 
-    const NAMES: [(Self, &'static str); 7] = [
-        (Self::ALLOCATOR, "allocator"),
-        (Self::POOL_EVENTS, "pool_events"),
-        (Self::FAULT_TRAP, "fault_trap"),
-        (Self::FAULT_POLL, "fault_poll"),
-        (Self::MEMORY_CALLS, "memory_calls"),
-        (Self::FOREIGN_MALLOC, "foreign_malloc"),
-        (Self::WAITS, "waits"),
-    ];
+    /// The names of all detectors, in the order of their bits.
+    pub const NAMES: [&'static str; 7] =
+        ["allocator", "pool_events", "fault_trap", "fault_poll", "memory_calls", "foreign_malloc", "waits"];
 
     /// The names of the detectors in the set, as in reports.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().filter(move |(detector, _)| self.contains(*detector)).map(|(_, name)| name)
+        let is_in = move |(bit, _): &(usize, &'static str)| self.bits() & 1 << bit != 0;
+        Self::NAMES.into_iter().enumerate().filter(is_in).map(|(_, name)| name)
+    }
+
+    /// The detectors that see events of a class, each of them all: without one of them nothing is known of the class. None
+    /// for amnesties, which the contract itself counts.
+    #[must_use]
+    pub const fn that_see(class: ViolationClass) -> Self {
+        use ViolationClass::*;
+        match class {
+            Alloc | Realloc | Dealloc => Self::ALLOCATOR,
+            Fill | Growth | Collection | Pause => Self::POOL_EVENTS,
+            MemoryCall => Self::MEMORY_CALLS,
+            MinorFault | MajorFault => Self::FAULT_TRAP.union(Self::FAULT_POLL),
+            ForeignMalloc => Self::FOREIGN_MALLOC,
+            Wait => Self::WAITS,
+            AmnestyOverrun => Self::empty(),
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! Events of slow paths, which the program that owns the arena can observe.
 
+use crate::events::contract_words::ContractWords;
+use crate::primitive::AtomicUsize;
 use crate::primitive::defer::Defer;
 use crate::shared::counters::BufferKind;
 use crate::values::addr::{Addr, AddrRange};
+use crate::values::error::Result;
 use crate::values::pool_id::PoolId;
 use crate::values::step_time::StepTime;
 
@@ -100,6 +103,18 @@ pub trait EventHook: Sync {
         let _ = site;
         self.event(event);
     }
+
+    /// Words in which a steady-state contract that this hook observes keeps what it counts of its threads, so that
+    /// those who read what the hook records find there the numbers by which the contract judges. At least
+    /// [`ContractWords::of_thread`] for each of its threads, zeroed, and nothing else writes them. `None` if the hook
+    /// keeps none, which is the default: the contract keeps them itself then.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) if it has words, and not for this contract.
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+        let _ = contract;
+        Ok(None)
+    }
 }
 
 impl<H: EventHook + ?Sized> EventHook for &H {
@@ -109,6 +124,10 @@ impl<H: EventHook + ?Sized> EventHook for &H {
 
     fn event_at(&self, event: Event, site: &[usize]) {
         (**self).event_at(event, site);
+    }
+
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+        (**self).words_for(contract)
     }
 }
 
@@ -121,9 +140,13 @@ impl<H: EventHook + ?Sized> EventHook for &mut H {
     fn event_at(&self, event: Event, site: &[usize]) {
         (**self).event_at(event, site);
     }
+
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+        (**self).words_for(contract)
+    }
 }
 
-/// Both hooks observe all events, the first hook first.
+/// Both hooks observe all events, the first hook first. A contract has the words of the first that has any.
 impl<A: EventHook, B: EventHook> EventHook for (A, B) {
     fn event(&self, event: Event) {
         let _second = Defer::new(|| self.1.event(event));
@@ -133,6 +156,13 @@ impl<A: EventHook, B: EventHook> EventHook for (A, B) {
     fn event_at(&self, event: Event, site: &[usize]) {
         let _second = Defer::new(|| self.1.event_at(event, site));
         self.0.event_at(event, site);
+    }
+
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+        match self.0.words_for(contract)? {
+            None => self.1.words_for(contract),
+            words => Ok(words),
+        }
     }
 }
 
@@ -219,5 +249,33 @@ mod tests {
         assert!(unwound(&|| hooks.event(Event::Shrink { size: 1 })));
         assert!(unwound(&|| hooks.event_at(Event::Shrink { size: 1 }, &[3])));
         assert_eq!(second.0.load(Ordering::Relaxed), 2);
+    }
+
+    /// Has words for contracts of one thread.
+    struct Keeps(&'static [AtomicUsize]);
+
+    impl EventHook for Keeps {
+        fn event(&self, _: Event) {}
+
+        fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+            let why = "too many threads";
+            if contract.threads == 1 { Ok(Some(self.0)) } else { Err(crate::Error::Parameter(why)) }
+        }
+    }
+
+    #[test]
+    fn a_contract_has_the_words_of_the_first_hook_that_has_any() {
+        static WORDS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+        let (none, mut one, two) = (Count::default(), Keeps(&WORDS[..1]), Keeps(&WORDS[1..]));
+        let contract =
+            ContractWords { threads: 1, thread_words: 1, numbers: 2, classes: &["a", "b"], detectors: &[] };
+        assert_eq!(contract.of_thread(), 5);
+        let words = |hook: &dyn EventHook| hook.words_for(&contract).unwrap().map(<[_]>::len);
+        assert_eq!(words(&none), None);
+        assert_eq!(words(&(&none, &two)), Some(2));
+        assert_eq!(words(&((&none, &mut one), &two)), Some(1));
+        let many = ContractWords { threads: 2, ..contract };
+        assert!((&none, &two).words_for(&many).is_err(), "no other is asked after a refusal");
+        assert!((&two, &none).words_for(&many).is_err(), "no other is asked after a refusal");
     }
 }

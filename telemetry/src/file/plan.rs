@@ -5,7 +5,7 @@
 use crate::format::{
     BLOCK_WORDS, HEADER_WORDS, MAX_ENTRIES, MAX_OBJECTS, MAX_RING_BYTES, MAX_RINGS, MAX_TALLY_CLASSES,
     MAX_TALLY_THREADS, OBJECT_WORDS, PAGE_WORDS, RING_HEAD_WORDS, SWITCHES_WORDS, SectionKind,
-    TABLE_ENTRY_WORDS, TALLY_NUMBERS, TallyWord, WORD_BYTES,
+    TABLE_ENTRY_WORDS, TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyWord, WORD_BYTES,
 };
 
 /// How much telemetry has room for. All memory is set aside at the beginning, and nothing grows later:
@@ -35,7 +35,7 @@ pub struct Room {
     /// and the next one are not rounded up.
     pub objects: usize,
     /// Threads of the steady-state contract whose tallies are kept, at most 4,096: the number of places of the
-    /// `Contract`. 8 by default, as there.
+    /// `Contract`, which refuses fewer. 8 by default, as there. With 0 nothing of the contract but its events is kept.
     pub tallies: usize,
 }
 
@@ -136,7 +136,7 @@ impl Plan {
 /// The words of the tallies of this many threads.
 fn tally_words(threads: usize) -> Option<usize> {
     let threads = Some(threads).filter(|&threads| threads <= MAX_TALLY_THREADS)?;
-    Some(TallyWord::Numbers as usize + threads * (MAX_TALLY_CLASSES * TALLY_NUMBERS))
+    Some(TallyWord::Threads as usize + threads * (TALLY_THREAD_WORDS + MAX_TALLY_CLASSES * TALLY_NUMBERS))
 }
 
 #[cfg(test)]

@@ -227,9 +227,13 @@ pub const MAX_TALLY_CLASSES: usize = 16;
 /// The most threads whose tallies a reader reads.
 pub const MAX_TALLY_THREADS: usize = 4_096;
 
-/// The words of the one entry of tallies of the steady-state contract: first the names of the classes of events,
-/// then the numbers of each thread. A thread has as many [`TallyNumber`]s as there are classes, times
-/// [`TALLY_NUMBERS`]: first one kind of number of all classes, then the next kind of all classes.
+/// The most detectors that tallies distinguish.
+pub const MAX_TALLY_DETECTORS: usize = 16;
+
+/// The words of the one entry of tallies of the steady-state contract: first the names of the classes of events and of the
+/// detectors, then the words of each thread. A thread has [`TallyWord::ThreadWords`], which say who it is
+/// ([`TallyThreadWord`]), and then as many [`TallyNumber`]s as there are classes, times [`TALLY_NUMBERS`]: first one kind
+/// of number of all classes, then the next kind of all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum TallyWord {
@@ -237,10 +241,42 @@ pub enum TallyWord {
     State = 0,
     /// The number of classes, at most [`MAX_TALLY_CLASSES`].
     Classes,
+    /// The number of detectors, at most [`MAX_TALLY_DETECTORS`].
+    Detectors,
+    /// The words of each thread before its numbers, [`TALLY_THREAD_WORDS`]. Zero in version 1 of the format, whose
+    /// threads begin at [`TallyWord::DetectorNames`] and have numbers only.
+    ThreadWords,
+    /// The number of threads that the contract has places for.
+    Places,
     /// The names of the classes, each a text of [`TABLE_TEXT_WORDS`].
     Names = 8,
-    /// The numbers of the first thread.
-    Numbers = 8 + MAX_TALLY_CLASSES * TABLE_TEXT_WORDS,
+    /// The names of the detectors, each a text of [`TABLE_TEXT_WORDS`].
+    DetectorNames = 8 + MAX_TALLY_CLASSES * TABLE_TEXT_WORDS,
+    /// The words of the first thread.
+    Threads = 8 + (MAX_TALLY_CLASSES + MAX_TALLY_DETECTORS) * TABLE_TEXT_WORDS,
+}
+
+/// How many words say who a thread is.
+pub const TALLY_THREAD_WORDS: usize = 16;
+
+/// The words that say who a thread of the contract is. Classes and detectors are sets: bit `i` is the one with index `i`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum TallyThreadWord {
+    /// Bit 0: a thread registered; bit 1: as a hot one; bit 2: it was armed; bit 3: it has left.
+    State = 0,
+    /// The classes that it is held to.
+    Held,
+    /// The detectors that it asked for.
+    Wanted,
+    /// The detectors that are live for it.
+    Live,
+    /// How many of its violations made no record, and so no event. They are counted.
+    RecordsLost,
+    /// How many events came while another one was written down, and are not counted.
+    Overlapped,
+    /// Its name, a text.
+    Name = 8,
 }
 
 /// What is counted of one class of events of one thread, since it registered.

@@ -20,8 +20,9 @@ pub const HEADER_WORDS: usize = PAGE_WORDS;
 pub const MAGIC: [u8; WORD_BYTES] = *b"tripoint";
 
 /// The version of the format. A reader refuses files of a greater version. Additions that old
-/// readers can skip (kinds of sections, kinds of events, flags) do not change it.
-pub const VERSION: u64 = 1;
+/// readers can skip (kinds of sections, kinds of events, flags) do not change it. Version 2 says who the threads of
+/// tallies are.
+pub const VERSION: u64 = 2;
 
 /// The name of a telemetry file in memory, as the descriptors of its process show it.
 pub const DATA_NAME: &CStr = c"tripoint-telemetry";

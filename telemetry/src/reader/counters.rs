@@ -10,7 +10,7 @@ use crate::reader::file::Reader;
 use crate::reader::heaps::{HeapCounters, heaps};
 use crate::reader::sums::{SampleCounters, samples};
 use crate::reader::table::{Entry, Table, is_live, table, text};
-use crate::reader::tallies::{TallyCounters, tallies};
+use crate::reader::tallies::{ContractThread, TallyCounters, of_contract};
 use crate::reader::values::Text;
 
 macro_rules! counters {
@@ -174,6 +174,8 @@ pub struct Counters {
     pub heaps: Table<HeapCounters>,
     /// The counters of the contract: one entry, or none before the contract reports its first phase.
     pub phase: Table<PhaseCounters>,
+    /// The threads of the contract, if the file is of version 2 of the format.
+    pub contract_threads: Table<ContractThread>,
     /// What the contract counted of each thread and class of events, if it counted anything.
     pub tallies: Table<TallyCounters>,
     /// The sums of each pool's samples.
@@ -186,6 +188,9 @@ impl Reader {
     /// # Errors
     /// If the file cannot be read any more.
     pub fn counters(&self) -> io::Result<Counters> {
+        let contract = of_contract(self)?;
+        let unsteady = usize::from(contract.is_none());
+        let contract = contract.unwrap_or_default();
         Ok(Counters {
             arenas: table(self, SectionKind::Arenas, ArenaCounters::from_entry)?,
             pools: table(self, SectionKind::Pools, |entry| PoolCounters {
@@ -198,11 +203,8 @@ impl Reader {
                 phase: text(entry, PhaseWord::Phase as usize),
                 numbers: PhaseNumbers::from_entry(entry),
             })?,
-            tallies: {
-                let found = tallies(self)?;
-                let unsteady = usize::from(found.is_none());
-                Table { entries: found.unwrap_or_default(), left_out: 0, unsteady }
-            },
+            contract_threads: Table { entries: contract.threads, left_out: 0, unsteady: 0 },
+            tallies: Table { entries: contract.tallies, left_out: 0, unsteady },
             samples: samples(self)?,
         })
     }
@@ -213,6 +215,10 @@ trait Listed {
     fn texts(&self) -> impl Iterator<Item = (&'static str, Text)>;
     fn is_live(&self) -> bool;
     fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)>;
+
+    fn sets(&self) -> impl Iterator<Item = (&'static str, &[Text])> {
+        core::iter::empty()
+    }
 }
 
 /// Implements [`Listed`] for entries whose words are all numbers, and for entries that also have texts.
@@ -282,6 +288,34 @@ impl Listed for TallyCounters {
     }
 }
 
+/// Sets are written after the numbers, and what a thread is as numbers that are 0 or 1.
+impl Listed for ContractThread {
+    fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
+        [("name", self.name)].into_iter()
+    }
+
+    fn is_live(&self) -> bool {
+        !self.has_left
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("thread", self.thread),
+            ("is_hot", self.is_hot.into()),
+            ("was_armed", self.was_armed.into()),
+            ("records_lost", self.records_lost),
+            ("overlapped", self.overlapped),
+        ]
+        .into_iter()
+    }
+
+    fn sets(&self) -> impl Iterator<Item = (&'static str, &[Text])> {
+        [("held", &self.held), ("wanted", &self.wanted), ("live", &self.live)]
+            .into_iter()
+            .map(|(name, set)| (name, &set[..]))
+    }
+}
+
 /// Estimates are shown in whole bytes and objects.
 impl Listed for SampleCounters {
     fn texts(&self) -> impl Iterator<Item = (&'static str, Text)> {
@@ -318,6 +352,13 @@ fn show_table<T: Listed>(table: &Table<T>, name: &str, f: &mut fmt::Formatter<'_
             "base" | "buffer" | "heap" => write!(f, " {name}={number:#x}"),
             _ => write!(f, " {name}={number}"),
         })?;
+        for (name, set) in entry.sets() {
+            write!(f, " {name}=")?;
+            for (index, of_set) in set.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { "," })?;
+                write!(f, "{of_set}")?;
+            }
+        }
         f.write_str(if entry.is_live() { "\n" } else { ", gone\n" })?;
     }
     if table.left_out > 0 {
@@ -337,6 +378,10 @@ fn table_json<T: Listed>(table: &Table<T>, name: &str, out: &mut Json<'_>) -> fm
                 entry.numbers().try_for_each(|(name, number)| match name {
                     "base" | "buffer" | "heap" => json.text(name, format_args!("{number:#x}")),
                     _ => json.number(name, number),
+                })?;
+                entry.sets().try_for_each(|(name, set)| {
+                    json.name(name)?;
+                    json.array(&mut set.iter(), |json, of_set| json.value_text(of_set.lossy()))
                 })
             })
         })?;
@@ -357,6 +402,7 @@ impl Counters {
             table_json(&self.points, "points", json)?;
             table_json(&self.heaps, "heaps", json)?;
             table_json(&self.phase, "phase", json)?;
+            table_json(&self.contract_threads, "contract_threads", json)?;
             table_json(&self.tallies, "tallies", json)?;
             table_json(&self.samples, "samples", json)
         })
@@ -371,6 +417,7 @@ impl fmt::Display for Counters {
         show_table(&self.points, "point", f)?;
         show_table(&self.heaps, "heap", f)?;
         show_table(&self.phase, "contract", f)?;
+        show_table(&self.contract_threads, "thread", f)?;
         show_table(&self.tallies, "tally", f)?;
         show_table(&self.samples, "samples", f)
     }

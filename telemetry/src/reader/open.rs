@@ -176,7 +176,7 @@ fn section(kind: SectionKind, entry: &[u64], bytes: u64, expected: u64) -> Resul
         }
         _ => {
             let (words, most) = match kind {
-                SectionKind::Tallies => (TallyWord::Numbers as usize, MAX_ENTRIES),
+                SectionKind::Tallies => (TallyWord::DetectorNames as usize, MAX_ENTRIES),
                 SectionKind::Objects => (OBJECT_WORDS, MAX_OBJECTS),
                 _ => (TABLE_ENTRY_WORDS, MAX_ENTRIES),
             };

@@ -3,7 +3,8 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Addr, Event, EventHook};
+use tripoint_core::internal::AtomicUsize;
+use tripoint_core::{Addr, ContractWords, Event, EventHook, Result};
 
 use crate::format::EventKind;
 use crate::recorder::counters::{Observed, buffer_of, count_empty, count_fill, count_sample};
@@ -142,7 +143,9 @@ impl Telemetry {
     }
 }
 
-/// Observes events of no arena: those of the contract, and of the program's global allocator.
+/// Observes events of no arena: those of the contract, and of the program's global allocator. A contract that it observes
+/// counts in its words ([design/telemetry.md `.tallies`](crate::design::telemetry)), and goes on counting there when it is
+/// dropped. So if it is [in memory](Telemetry::in_memory), that memory is used for nothing else afterwards.
 impl EventHook for Telemetry {
     fn event(&self, event: Event) {
         self.observe(0, &event, &[]);
@@ -150,6 +153,10 @@ impl EventHook for Telemetry {
 
     fn event_at(&self, event: Event, site: &[usize]) {
         self.observe(0, &event, site);
+    }
+
+    fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
+        self.words_of_contract(contract)
     }
 }
 

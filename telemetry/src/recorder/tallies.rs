@@ -2,42 +2,69 @@
 //! ([design/telemetry.md `.tallies`](crate::design::telemetry)).
 
 use tripoint_core::internal::{AtomicU64, AtomicUsize, Ordering};
+use tripoint_core::{ContractWords, Error, Result};
 
 use crate::file::table::table_text;
-use crate::format::{EntryState, MAX_TALLY_CLASSES, TABLE_TEXT_WORDS, TallyWord};
+use crate::format::{
+    EntryState, MAX_TALLY_CLASSES, MAX_TALLY_DETECTORS, TABLE_TEXT_WORDS, TALLY_NUMBERS, TALLY_THREAD_WORDS,
+    TallyWord,
+};
 use crate::recorder::telemetry::Telemetry;
 
 impl Telemetry {
-    /// Words for the tallies of a steady-state contract whose classes of events have these names: pass them to its
-    /// `Contract::place_tallies`. The contract counts in them itself, so readers find the very numbers by which
-    /// it judges: every event, not only those that are recorded.
+    /// The words of a contract. It goes on counting in them when this telemetry is dropped: so if that is
+    /// [in memory](Self::in_memory), its memory is used for nothing else afterwards.
     ///
-    /// The contract goes on counting in these words when this telemetry is dropped. So if it is
-    /// [in memory](Self::in_memory), use that memory for nothing else afterwards.
-    ///
-    /// `None` if the file has no [room](crate::Room::tallies), if a contract has the words already, in a forked
-    /// child, if there are more than [`MAX_TALLY_CLASSES`] names or none, and on targets whose pointers do
+    /// None if the file has no [room](crate::Room::tallies) for any, in a forked child, and on targets whose pointers do
     /// not have 64 bits, where the contract cannot count in words of a file.
-    #[must_use]
-    pub fn tally_words(&self, classes: &[&str]) -> Option<&'static [AtomicUsize]> {
-        let (head, words) = self.image().tallies.split_at_checked(TallyWord::Numbers as usize)?;
-        let words = as_counters(words)?;
-        if words.is_empty() || !(1..=MAX_TALLY_CLASSES).contains(&classes.len()) || !self.may_write() {
-            return None;
+    pub(super) fn words_of_contract(
+        &self,
+        contract: &ContractWords<'_>,
+    ) -> Result<Option<&'static [AtomicUsize]>> {
+        let Some((head, words)) = self.image().tallies.split_at_checked(TallyWord::Threads as usize) else {
+            return Ok(None);
+        };
+        let Some(words) = as_counters(words).filter(|words| !words.is_empty() && self.may_write()) else {
+            return Ok(None);
+        };
+        let is_known = (1..=MAX_TALLY_CLASSES).contains(&contract.classes.len())
+            && contract.detectors.len() <= MAX_TALLY_DETECTORS
+            && (contract.thread_words, contract.numbers) == (TALLY_THREAD_WORDS, TALLY_NUMBERS);
+        if !is_known {
+            return Err(Error::Parameter(
+                "the format of telemetry has no words for what this contract counts",
+            ));
+        }
+        if words.len() / contract.of_thread() < contract.threads {
+            let why = "the telemetry has room for the tallies of fewer threads than the contract has places for: create it with \
+                       Room::tallies of at least THREADS, or of 0 to do without";
+            return Err(Error::Parameter(why));
         }
         let state = &head[TallyWord::State as usize];
         let [free, making, live] =
             [EntryState::Free, EntryState::Making, EntryState::Live].map(|state| state as u64);
-        state.compare_exchange(free, making, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        head[TallyWord::Classes as usize].store(classes.len() as u64, Ordering::Relaxed);
-        let (places, _) = head[TallyWord::Names as usize..].as_chunks::<TABLE_TEXT_WORDS>();
-        for (places, name) in places.iter().zip(classes) {
-            for (place, word) in places.iter().zip(table_text(name)) {
-                place.store(word, Ordering::Relaxed);
-            }
+        if state.compare_exchange(free, making, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return Err(Error::Parameter(
+                "another contract counts in this telemetry already: give this one a telemetry of its own",
+            ));
         }
+        let set = |word: TallyWord, value: usize| head[word as usize].store(value as u64, Ordering::Relaxed);
+        set(TallyWord::Classes, contract.classes.len());
+        set(TallyWord::Detectors, contract.detectors.len());
+        set(TallyWord::ThreadWords, contract.thread_words);
+        set(TallyWord::Places, contract.threads);
+        set_names(&head[TallyWord::Names as usize..], contract.classes);
+        set_names(&head[TallyWord::DetectorNames as usize..], contract.detectors);
         state.store(live, Ordering::Release);
-        Some(words)
+        Ok(Some(words))
+    }
+}
+
+fn set_names(words: &[AtomicU64], names: &[&str]) {
+    for (places, name) in words.as_chunks::<TABLE_TEXT_WORDS>().0.iter().zip(names) {
+        for (place, word) in places.iter().zip(table_text(name)) {
+            place.store(word, Ordering::Relaxed);
+        }
     }
 }
 

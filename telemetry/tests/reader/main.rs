@@ -348,19 +348,7 @@ fn counters_are_read_without_events() {
     let (free, making) = ([EntryState::Free as u64; 16], [EntryState::Making as u64; 16]);
     file.tables[0] = vec![arena, free, making];
     file.tables[1] = vec![pool];
-    // Tallies of two classes, and of two threads, of which only the second had events.
-    let mut tallies = vec![0; TallyWord::Numbers as usize + 2 * 2 * TALLY_NUMBERS];
-    tallies[TallyWord::State as usize] = EntryState::Live as u64;
-    tallies[TallyWord::Classes as usize] = 2;
-    for (class, name) in ["alloc", "fill"].into_iter().enumerate() {
-        let at = TallyWord::Names as usize + class * TABLE_TEXT_WORDS;
-        tallies[at..].iter_mut().zip(words_of_text(name, 24)).for_each(|(to, word)| *to = word);
-    }
-    let second = TallyWord::Numbers as usize + 2 * TALLY_NUMBERS;
-    for number in 0..TALLY_NUMBERS {
-        tallies[second + 2 * number + 1] = 10 + number as u64;
-    }
-    file.tallies = tallies;
+    file.tallies = tallies(2);
     let reader = Reader::from_bytes(file.bytes()).unwrap();
     let counters = reader.counters().unwrap();
     assert_eq!((counters.arenas.entries.len(), counters.arenas.unsteady), (1, 1));
@@ -384,10 +372,69 @@ fn counters_are_read_without_events() {
     assert_eq!((tally.all, tally.armed), (of(10), of(14)));
     assert!(shown.contains("tally class=\"fill\" thread=1 count=10 bytes=11"), "{shown}");
     assert_eq!(read["tallies"]["entries"][0]["armed_count"], json!(14));
+    let [thread] = &counters.contract_threads.entries[..] else { panic!("{counters:?}") };
+    assert_eq!((thread.thread, thread.name.as_str()), (1, Some("a hot thread of thirty bytes ")));
+    assert_eq!((thread.is_hot, thread.was_armed, thread.has_left), (true, false, true));
+    assert_eq!((thread.records_lost, thread.overlapped), (4, 5));
+    assert!(
+        shown.contains(
+            "thread name=\"a hot thread of thirty bytes \" thread=1 is_hot=1 was_armed=0 records_lost=4 overlapped=5 \
+             held=fill wanted=allocator,fault_trap live=fault_trap, gone\n"
+        ),
+        "{shown}"
+    );
+    let thread = &read["contract_threads"]["entries"][0];
+    assert_eq!((&thread["held"], &thread["wanted"]), (&json!(["fill"]), &json!(["allocator", "fault_trap"])));
     let ring = reader.ring(0).unwrap().unwrap();
     assert_eq!((ring.thread, ring.name.as_str(), ring.events), (100, Some("thread 100"), 0));
     assert!(!ring.within_record);
     assert!(reader.ring(1).unwrap().is_none());
+}
+
+/// Tallies of two classes, and of two threads, of which only the second registered and had events, in this version of the
+/// format.
+fn tallies(version: u64) -> Vec<u64> {
+    let (first, thread_words) = if version == 1 { (8 + 16 * 4, 0) } else { (8 + 32 * 4, 16) };
+    let thread = thread_words + 2 * TALLY_NUMBERS;
+    let mut tallies = vec![0; first + 2 * thread];
+    tallies[TallyWord::State as usize] = EntryState::Live as u64;
+    let mut name = |at: usize, name: &str| {
+        tallies[at..].iter_mut().zip(words_of_text(name, 32)).for_each(|(to, word)| *to = word);
+    };
+    name(8, "alloc");
+    name(8 + TABLE_TEXT_WORDS, "fill");
+    if version > 1 {
+        name(8 + 16 * 4, "allocator");
+        name(8 + 17 * 4, "fault_trap");
+        name(first + thread + 8, "a hot thread of thirty bytes ");
+        [0b1011, 0b10, 0b11, 0b10, 4, 5]
+            .into_iter()
+            .enumerate()
+            .for_each(|(at, word)| tallies[first + thread + at] = word);
+        tallies[2..4].copy_from_slice(&[2, 16]);
+    }
+    tallies[TallyWord::Classes as usize] = 2;
+    for number in 0..TALLY_NUMBERS {
+        tallies[first + thread + thread_words + 2 * number + 1] = 10 + number as u64;
+    }
+    tallies
+}
+
+/// Version 1 of the format does not say who the threads of tallies are.
+#[test]
+fn tallies_of_the_first_version_are_read() {
+    let read = |tallies: Vec<u64>| {
+        let mut file = NaiveFile::new(1, 2);
+        file.tallies = tallies;
+        Reader::from_bytes(file.bytes()).unwrap().counters().unwrap()
+    };
+    let (old, new) = (read(tallies(1)), read(tallies(2)));
+    assert_eq!(old.tallies, new.tallies);
+    assert_eq!((old.tallies.entries.len(), old.contract_threads.entries.len()), (1, 0));
+    assert_eq!(new.contract_threads.entries.len(), 1);
+    let mut later = tallies(2);
+    later[TallyWord::ThreadWords as usize] = 17;
+    assert_eq!(read(later).tallies.unsteady, 1, "words of which this reader knows nothing");
 }
 
 /// Of a writer that was killed within a record, the records before it are read.

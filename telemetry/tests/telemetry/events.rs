@@ -3,11 +3,14 @@
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
-use tripoint_core::{Addr, AddrRange, BufferKind, Collected, Event, EventHook, PoolId, PoolSizes, StepTime};
+use tripoint_core::{
+    Addr, AddrRange, BufferKind, Collected, ContractWords, Error, Event, EventHook, PoolId, PoolSizes,
+    StepTime,
+};
 use tripoint_telemetry::Room;
 use tripoint_telemetry::format::{
-    ArenaWord, EventKind, HeapWord, MAX_TALLY_CLASSES, PhaseWord, PointWord, PoolWord, SectionKind,
-    TALLY_NUMBERS, TallyWord, text_from_words,
+    ArenaWord, EventKind, HeapWord, MAX_TALLY_CLASSES, MAX_TALLY_DETECTORS, PhaseWord, PointWord, PoolWord,
+    SectionKind, TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyWord, text_from_words,
 };
 
 use crate::decoder::{File, Found, InMemory};
@@ -492,27 +495,51 @@ fn the_contract_has_counters() {
 
 #[test]
 fn the_contract_has_words_for_its_tallies() {
+    let contract = ContractWords {
+        threads: ROOM.tallies,
+        thread_words: TALLY_THREAD_WORDS,
+        numbers: TALLY_NUMBERS,
+        classes: &["alloc", "a class whose name has more than 24 bytes"],
+        detectors: &["allocator"],
+    };
     let memory = InMemory::new(&ROOM);
     let telemetry = &memory.telemetry;
     assert_eq!(memory.file().live(SectionKind::Tallies), [] as [&[u64]; 0]);
-    for names in [&[][..], &["class"; MAX_TALLY_CLASSES + 1]] {
-        assert!(telemetry.tally_words(names).is_none(), "{} classes", names.len());
-    }
-    assert!(InMemory::new(&Room { tallies: 0, ..ROOM }).telemetry.tally_words(&["alloc"]).is_none());
-    let given = telemetry.tally_words(&["alloc", "a class whose name has more than 24 bytes"]);
-    let Some(given) = given else {
-        assert_ne!(usize::BITS, 64);
+    assert!(InMemory::new(&Room { tallies: 0, ..ROOM }).telemetry.words_for(&contract).unwrap().is_none());
+    if usize::BITS != 64 {
+        assert!(telemetry.words_for(&contract).unwrap().is_none());
         return;
+    }
+    let refused = |contract: ContractWords<'_>| match telemetry.words_for(&contract) {
+        Err(Error::Parameter(why)) => why,
+        other => panic!("{other:?}"),
     };
-    assert!(telemetry.tally_words(&["alloc"]).is_none(), "another contract");
-    assert!(given.len() >= ROOM.tallies * 2 * TALLY_NUMBERS);
+    for unknown in [
+        ContractWords { classes: &[], ..contract },
+        ContractWords { classes: &["class"; MAX_TALLY_CLASSES + 1], ..contract },
+        ContractWords { detectors: &["detector"; MAX_TALLY_DETECTORS + 1], ..contract },
+        ContractWords { numbers: TALLY_NUMBERS + 1, ..contract },
+        ContractWords { thread_words: TALLY_THREAD_WORDS - 1, ..contract },
+    ] {
+        assert!(refused(unknown).contains("has no words"), "{unknown:?}");
+    }
+    let least =
+        (ROOM.tallies * (TALLY_THREAD_WORDS + MAX_TALLY_CLASSES * TALLY_NUMBERS)) / contract.of_thread();
+    assert!(refused(ContractWords { threads: least + 1, ..contract }).contains("Room::tallies"));
+    let given = telemetry.words_for(&contract).unwrap().unwrap();
+    assert!(refused(contract).contains("another contract"));
+    assert!(given.len() >= ROOM.tallies * contract.of_thread());
     (1..).zip(given).for_each(|(number, word)| word.store(number, Relaxed));
     let file = memory.file();
     let tallies = file.live(SectionKind::Tallies)[0];
-    assert_eq!(tallies[TallyWord::Classes as usize], 2);
-    let names = [0, 1].map(|class| text(&tallies[TallyWord::Names as usize + 4 * class..]));
-    assert_eq!(names, ["alloc", "a class whose name has m"]);
-    assert!(tallies[TallyWord::Numbers as usize..].iter().copied().eq(1..=given.len() as u64));
+    let [classes, detectors, thread, places] =
+        [TallyWord::Classes, TallyWord::Detectors, TallyWord::ThreadWords, TallyWord::Places]
+            .map(|word| tallies[word as usize]);
+    assert_eq!((classes, detectors, thread, places), (2, 1, 16, ROOM.tallies as u64));
+    let names = [TallyWord::Names as usize, TallyWord::Names as usize + 4, TallyWord::DetectorNames as usize]
+        .map(|at| text(&tallies[at..]));
+    assert_eq!(names, ["alloc", "a class whose name has m", "allocator"]);
+    assert!(tallies[TallyWord::Threads as usize..].iter().copied().eq(1..=given.len() as u64));
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::{Mutex, OnceLock};
 
 use tripoint_telemetry::format::{
-    EventKind, FieldForm, HEADER_WORDS, MAX_RINGS, OBJECT_WORDS, TALLY_NUMBERS, TallyWord, words_of_text,
+    EventKind, FieldForm, HEADER_WORDS, MAX_RINGS, OBJECT_WORDS, TALLY_NUMBERS, TALLY_THREAD_WORDS,
+    TallyWord, words_of_text,
 };
 use tripoint_telemetry::internal::Words;
 use tripoint_telemetry::reader::{Item, Reader, Start};
@@ -41,9 +42,10 @@ fn sound() -> &'static Vec<u8> {
         for table in &mut file.tables {
             table.push([2; 16]);
         }
-        // Three classes, and two threads.
-        let head = [2, 3].into_iter().chain([0; TallyWord::Numbers as usize - 2]);
-        file.tallies = head.chain([7; 2 * 3 * TALLY_NUMBERS]).collect();
+        // Three classes, one detector, and two threads.
+        let head =
+            [2, 3, 1, TALLY_THREAD_WORDS as u64].into_iter().chain([0; TallyWord::Threads as usize - 4]);
+        file.tallies = head.chain([7; 2 * (TALLY_THREAD_WORDS + 3 * TALLY_NUMBERS)]).collect();
         file.objects.push([2; OBJECT_WORDS]);
         file.bytes()
     })

@@ -171,7 +171,7 @@ impl NaiveFile {
         for (index, (kind, entries)) in sections.iter().enumerate() {
             words.resize(words.len().next_multiple_of(PAGE_WORDS), 0);
             let least = match kind {
-                SectionKind::Tallies => TallyWord::Numbers as usize,
+                SectionKind::Tallies => TallyWord::Threads as usize,
                 SectionKind::Objects => OBJECT_WORDS,
                 _ => TABLE_ENTRY_WORDS,
             };

@@ -10,6 +10,7 @@ use crate::grid::Grid;
 use crate::source::{self, Event};
 use crate::summary::{About, Collector, Part, Summary};
 use crate::symbols::Symbols;
+use crate::target::Target;
 
 /// How long one look may take: keys are not answered meanwhile.
 const LONGEST: Duration = Duration::from_millis(100);
@@ -20,6 +21,9 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// A process that is watched.
 pub(super) struct Live<'r> {
     reader: &'r Reader,
+    target: &'r Target,
+    /// Whether the process is gone, which may have closed its recording or not.
+    has_ended: bool,
     events: Events<'r>,
     collector: Collector,
     symbols: Symbols,
@@ -31,9 +35,11 @@ pub(super) struct Live<'r> {
 }
 
 impl<'r> Live<'r> {
-    pub(super) fn new(reader: &'r Reader, all: bool, symbols: Symbols) -> Self {
+    pub(super) fn new(reader: &'r Reader, target: &'r Target, all: bool, symbols: Symbols) -> Self {
         Self {
             reader,
+            target,
+            has_ended: false,
             events: reader.events(Start::Oldest),
             collector: Collector::new(if all { Part::All } else { Part::SteadyState }),
             symbols,
@@ -72,6 +78,7 @@ impl<'r> Live<'r> {
         found.into_iter().for_each(|fault| note(faults, fault));
         let about = About { process: self.reader.info().process, made: source::made(self.reader) };
         let summary = self.collector.clone().summary(about, end, &mut self.symbols);
+        self.has_ended = !source::is_running(self.reader, self.target);
         let now = Instant::now();
         let fills: HashMap<_, _> =
             summary.points.iter().map(|row| (row.point.buffer, row.point.fills)).collect();
@@ -85,6 +92,11 @@ impl<'r> Live<'r> {
         }
         self.before = Some((now, fills));
         self.summary = Some(summary);
+    }
+
+    /// Whether the process is gone.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// Does ahead what would delay the first violation.

@@ -7,17 +7,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, List, ListState, Paragraph, Row, Table, TableState, Wrap};
 
+use crate::commands::top::fitted::{Fitted, SPACING};
 use crate::commands::top::live::Live;
 use crate::commands::top::switches::Switches;
 use crate::grid::Grid;
 use crate::summary::Summary;
 use crate::tables;
-
-/// Characters between two columns.
-const SPACING: usize = 2;
-
-/// The fewest characters of a text.
-const NARROWEST: usize = 8;
 
 /// The pages, by the keys 1 to 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +102,10 @@ impl Screen {
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        frame.render_widget(Paragraph::new(heading(summary, faults)).wrap(Wrap { trim: true }), head);
+        frame.render_widget(
+            Paragraph::new(heading(summary, live.has_ended(), faults)).wrap(Wrap { trim: true }),
+            head,
+        );
         frame.render_widget(Line::from(self.titles()), pages);
         if Page::ALL[self.page] == Page::Switches {
             self.draw_switches(frame, body);
@@ -159,7 +157,7 @@ impl Screen {
 }
 
 /// The worst that is known of the process first, so that it is there in the narrowest terminal.
-fn heading(summary: &Summary, faults: &[String]) -> Vec<Line<'static>> {
+fn heading(summary: &Summary, has_ended: bool, faults: &[String]) -> Vec<Line<'static>> {
     let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
     let last = match (summary.violations.first(), faults.first(), tables::losses(summary).first()) {
         (Some(worst), ..) => {
@@ -173,40 +171,32 @@ fn heading(summary: &Summary, faults: &[String]) -> Vec<Line<'static>> {
         (None, None, Some(loss)) => Line::raw(loss.clone()),
         (None, None, None) => Line::raw("no violation, nothing lost"),
     };
-    vec![last, Line::raw(tables::head(summary)), Line::raw(tables::part(summary))]
-}
-
-/// Makes the widest texts narrower until all columns have room, down to a few characters each. Numbers stay whole.
-fn shrink(widths: &mut [usize], texts: usize, room: usize) {
-    while widths.iter().sum::<usize>() > room {
-        match widths[..texts].iter_mut().max() {
-            Some(widest) if *widest > NARROWEST => *widest -= 1,
-            _ => break,
-        }
-    }
-}
-
-/// A table whose columns are as wide as their longest cells, if there is room.
-fn table(grid: &Grid, sorted: Option<usize>, room: usize) -> Table<'static> {
-    let rows: Vec<Vec<String>> = grid.rows.iter().map(|row| row.cells().collect()).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([grid.columns[column].chars().count()]).max().unwrap_or(0)
+    // (design/cli.md `.top.ended`)
+    let head = match has_ended && !summary.is_closed {
+        true => Line::styled(format!("the process has ended: {}", tables::head(summary)), alarm),
+        false => Line::raw(tables::head(summary)),
     };
-    let mut widths: Vec<usize> = (0..grid.columns.len()).map(width).collect();
-    shrink(&mut widths, grid.texts, room.saturating_sub(SPACING * (grid.columns.len() - 1)));
-    let cell = |(column, text): (usize, String)| {
+    vec![last, head, Line::raw(tables::part(summary))]
+}
+
+/// A table of as much as there is room for.
+pub(super) fn table(grid: &Grid, sorted: Option<usize>, room: usize) -> Table<'static> {
+    let Fitted { columns, rows } = Fitted::new(grid, room);
+    let cell = |column: usize, text: String| {
         let line = Line::raw(text);
         Cell::from(if column < grid.texts { line } else { line.right_aligned() })
     };
-    let titles = grid.columns.iter().enumerate().map(|(column, title)| {
+    let titles = columns.iter().map(|&(column, _)| {
         let is_sorted = sorted.is_some_and(|sorted| sorted % grid.columns.len() == column);
         let modifier = if is_sorted { Modifier::REVERSED } else { Modifier::UNDERLINED };
-        cell((column, (*title).to_owned())).style(modifier)
+        cell(column, grid.columns[column].to_owned()).style(modifier)
     });
     let constraints =
-        widths.iter().map(|width| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX)));
-    let rows = rows.into_iter().map(|row| Row::new(row.into_iter().enumerate().map(cell)));
+        columns.iter().map(|&(_, width)| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+    let rows = rows.into_iter().map(|row| {
+        let shown = row.into_iter().enumerate().take(columns.len());
+        Row::new(shown.map(|(column, text)| cell(column, text)).collect::<Vec<_>>())
+    });
     Table::new(rows, constraints)
         .header(Row::new(titles))
         .column_spacing(SPACING as u16)

@@ -32,6 +32,7 @@ impl Slot {
     /// Counts an event that a detector caused itself, or that came within another's record.
     pub(crate) fn overlap(&self, class: ViolationClass) {
         self.overlapped[class.index()].fetch_add(1, Ordering::Relaxed);
+        self.described.count_overlapped();
     }
 
     /// As [`Slot::observe`], for an event that need only be counted. Returns false, and does nothing,
@@ -83,6 +84,7 @@ impl Slot {
                 (false, _) => RecordKind::Rehearsed,
             };
             let made = self.records.keep(kind, seen.class, writer, || self.record(kind, seen, evidence()));
+            self.described.note_lost(self.records_lost());
             if let Some(record) = made {
                 self.observer.report_record(&record);
             }

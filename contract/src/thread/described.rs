@@ -1,0 +1,132 @@
+//! What readers of a thread's tallies have to know besides: who it is, what it is held to, and which detectors were live
+//! (design/contract.md `.tallies`).
+
+use tripoint_core::internal::{AtomicUsize, Ordering};
+
+use crate::thread::placed::Placed;
+use crate::thread::standing::ThreadKind;
+use crate::words::atomics::const_fn;
+use crate::words::class::ViolationSet;
+use crate::words::detector_set::DetectorSet;
+use crate::words::name::{NAME_SIZE, Name};
+
+/// How many words describe a thread.
+pub(crate) const WORDS: usize = 16;
+
+/// The words that describe a thread. Those after the name are free.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Word {
+    /// What it is and was: [`REGISTERED`] and others.
+    State = 0,
+    /// The [`ViolationSet`] that it is held to.
+    Held,
+    /// The [`DetectorSet`] that it asked for.
+    Wanted,
+    /// The [`DetectorSet`] that is live.
+    Live,
+    /// [`Slot::records_lost`](crate::Slot::records_lost).
+    RecordsLost,
+    /// [`Slot::overlapped`](crate::Slot::overlapped).
+    Overlapped,
+    /// The bytes of its name, in the lower half, and before it was cut off, in the upper; then the bytes.
+    Name = 8,
+}
+
+/// A thread registered.
+const REGISTERED: usize = 1;
+/// It is a hot one.
+const HOT: usize = 1 << 1;
+/// It was armed.
+const ARMED: usize = 1 << 2;
+/// It has left.
+const LEFT: usize = 1 << 3;
+
+/// A description, which the thread's own slot uses too.
+#[derive(Debug)]
+pub(crate) struct Described {
+    words: Placed<WORDS>,
+}
+
+impl Described {
+    const_fn! {
+        pub(crate) fn new() -> Self {
+            Self { words: Placed::new() }
+        }
+    }
+
+    /// Keeps it in these words from now on. Called before anything uses it.
+    pub(crate) fn place(&self, words: &'static [AtomicUsize; WORDS]) {
+        self.words.place(words);
+    }
+
+    /// Keeps it in the slot again.
+    pub(crate) fn take_back(&self) {
+        self.words.take_back();
+    }
+
+    fn word(&self, word: Word) -> &AtomicUsize {
+        &self.words.in_use()[word as usize]
+    }
+
+    /// Describes a thread that registers.
+    pub(crate) fn begin(&self, kind: ThreadKind, name: &str) {
+        self.words.reset();
+        let (whole, name) = (name.len(), Name::new(name));
+        let kept = name.as_str().as_bytes();
+        let text = &self.words.in_use()[Word::Name as usize..];
+        // On targets of less than 64 bits there is no reader of it.
+        let half = usize::BITS / 2;
+        let whole = whole.min((1 << half) - 1);
+        text[0].store(whole << half | kept.len(), Ordering::Relaxed);
+        for (word, bytes) in text[1..].iter().zip(kept.chunks(size_of::<usize>())) {
+            let mut padded = [0; size_of::<usize>()];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            word.store(usize::from_ne_bytes(padded), Ordering::Relaxed);
+        }
+        let kind = if kind == ThreadKind::Hot { HOT } else { 0 };
+        self.word(Word::State).store(REGISTERED | kind, Ordering::Release);
+    }
+
+    /// Notes what the thread is held to, and the detectors that it asked for.
+    pub(crate) fn hold_to(&self, classes: ViolationSet, wanted: DetectorSet) {
+        self.word(Word::Held).store(classes.bits(), Ordering::Relaxed);
+        self.word(Word::Wanted).store(wanted.bits(), Ordering::Relaxed);
+    }
+
+    /// The detectors that are live for the thread.
+    pub(crate) fn live(&self) -> DetectorSet {
+        DetectorSet::from_bits_truncate(self.word(Word::Live).load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn add_live(&self, detectors: DetectorSet) {
+        self.word(Word::Live).fetch_or(detectors.bits(), Ordering::Relaxed);
+    }
+
+    #[cfg(tripoint_kernel)]
+    pub(crate) fn remove_live(&self, detectors: DetectorSet) {
+        self.word(Word::Live).fetch_and(!detectors.bits(), Ordering::Relaxed);
+    }
+
+    /// Notes that the thread was armed.
+    pub(crate) fn arm(&self) {
+        self.word(Word::State).fetch_or(ARMED, Ordering::Relaxed);
+    }
+
+    /// Notes that the thread has left.
+    pub(crate) fn end(&self) {
+        self.word(Word::State).fetch_or(LEFT, Ordering::Relaxed);
+    }
+
+    /// Notes how many records were lost by now.
+    pub(crate) fn note_lost(&self, lost: usize) {
+        self.word(Word::RecordsLost).store(lost, Ordering::Relaxed);
+    }
+
+    /// Counts an event that came while another one was written down.
+    pub(crate) fn count_overlapped(&self) {
+        self.word(Word::Overlapped).fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+const _: () = assert!(Word::Name as usize + 1 + NAME_SIZE / size_of::<usize>() <= WORDS);
