@@ -91,7 +91,8 @@ impl TractTable {
     }
 
     /// Passes over a gap, which begins at the capacity: others have the addresses of these grains, so that they stay out
-    /// of the table. The capacity is `capacity` from here on, which is more. The grains below the gap become void.
+    /// of the table (design/arena.md `.tract.gap`). The capacity is `capacity` from here on, which is more. The grains below
+    /// the gap become void.
     ///
     /// # Errors
     /// The number of entries that the table needs for it, if there are too few; nothing has changed then.
