@@ -30,7 +30,7 @@ laws! {
     }
 
     /// Wherever a block of the ample size lies, the object fits into it: blocks of granules, in which a Tlsf looks.
-    fn in_32_bits_an_ample_block_of_granules_has_room(base: usize, size: usize, min: usize, exponent: u32)
+    fn an_ample_block_of_granules_has_room(base: usize, size: usize, min: usize, exponent: u32)
     given exponent < usize::BITS && base.is_multiple_of(GRANULE)
         && base.checked_add(size).is_some_and(|limit| limit <= ADDRESS_CEILING)
         && ample_size(min, power(exponent), GRANULE).is_some_and(|ample| size >= ample); {
@@ -38,7 +38,7 @@ laws! {
     }
 
     /// The same of an extent, which is grains: with small ones.
-    fn in_32_bits_an_ample_extent_has_room(base: usize, size: usize, min: usize, exponent: u32)
+    fn an_ample_extent_has_room(base: usize, size: usize, min: usize, exponent: u32)
     given exponent < usize::BITS && base.is_multiple_of(4 << 10)
         && base.checked_add(size).is_some_and(|limit| limit <= ADDRESS_CEILING)
         && ample_size(min, power(exponent), 4 << 10).is_some_and(|ample| size >= ample); {
