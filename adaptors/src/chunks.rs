@@ -9,6 +9,8 @@ use core::ptr::NonNull;
 use tripoint_core::internal::Defer;
 use tripoint_core::{Error, Result, Store};
 
+use crate::padding::padding;
+
 /// The first chunk, in bytes, if more is not needed.
 const FIRST: usize = 1 << 10;
 /// The largest chunk, in bytes, if more is not needed.
@@ -325,12 +327,6 @@ impl Drop for Rest {
 /// The bytes from one address to another, which is not below it.
 fn distance(from: NonNull<u8>, to: NonNull<u8>) -> usize {
     to.addr().get() - from.addr().get()
-}
-
-/// The bytes from an address up to the next multiple of an alignment.
-#[inline(always)]
-pub(crate) const fn padding(address: usize, align: usize) -> usize {
-    address.wrapping_neg() & (align - 1)
 }
 
 /// Objects that are made one after the other, in a row, while whatever makes them may allocate in the same chunks.

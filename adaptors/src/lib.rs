@@ -134,6 +134,8 @@ mod fork_gate;
 mod global;
 mod moving;
 #[cfg(feature = "std")]
+mod padding;
+#[cfg(feature = "std")]
 mod process_pool;
 #[cfg(feature = "std")]
 mod scratch;

@@ -11,11 +11,9 @@ use tripoint_core::{Error, Result, Store};
 
 use crate::allocator::dangling;
 use crate::blocks::Blocks;
-use crate::chunks::{Chunks, Row, padding};
+use crate::chunks::{Chunks, Row};
+use crate::padding::{WORD, padding, words};
 use crate::process_pool::ProcessPool;
-
-/// Objects take whole words, so that those which need no more alignment than that find the next place aligned.
-const WORD: usize = size_of::<usize>();
 
 /// Memory for objects of any type that are needed for a while: they are allocated by a few instructions, never dropped, and
 /// their memory is used again after a [`reset`](Self::reset).
@@ -255,12 +253,6 @@ impl<S: Store> Scratch<S> {
         self.chunks.set_next(unsafe { block.add(words(layout)) });
         NonNull::slice_from_raw_parts(block, layout.size())
     }
-}
-
-/// The size of a layout in whole words, in bytes. At most half of all addresses.
-#[inline(always)]
-const fn words(layout: Layout) -> usize {
-    (layout.size() + (WORD - 1)) & !(WORD - 1)
 }
 
 /// Writes an object.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `card` | what is known of the references in a part of a segment |
 //! | `generation` | how many collections objects have survived |
+//! | `parts` | where the parts of a segment lie |
 //! | `segment` | the memory of automatic pools |
 //! | `marks` | two bits for each place of an object |
 //! | `finder` | the objects at places of a segment that come in order |
@@ -22,6 +23,7 @@ pub(crate) mod finder;
 pub(crate) mod generation;
 pub(crate) mod marks;
 pub(crate) mod object;
+pub(crate) mod parts;
 pub(crate) mod recorder;
 pub(crate) mod segment;
 pub(crate) mod segment_use;

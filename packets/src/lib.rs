@@ -21,6 +21,7 @@
 // | `plan` | how much memory a pool takes, and which part of it is what |
 // | `options` | options for a pool |
 // | `error` | what can be wrong with what a device says, and with what a program asks |
+// | `units` | between numbers of units and offsets of their bytes |
 // | `region` | the memory of all units, and their numbers |
 // | `table` | slices in memory of a pool |
 // | `depot` | the free units that no thread has |
@@ -60,6 +61,7 @@ mod ring;
 mod shared;
 mod slots;
 mod table;
+mod units;
 
 pub use burst::PacketBurst;
 pub use cache::PacketCache;

@@ -3,6 +3,7 @@
 use core::ptr::NonNull;
 
 use crate::PacketError;
+use crate::units::{locate, offset_of};
 
 /// The alignment of units, in bytes, is the largest power of two that divides their size, but no more than this: a page.
 const ALIGN_MAX: usize = 4096;
@@ -89,7 +90,7 @@ impl<const SIZE: usize> PacketRegion<SIZE> {
     /// The offset of the first byte of a unit; `None` if there is no such unit.
     #[must_use]
     pub const fn offset_of(&self, number: u32) -> Option<u64> {
-        if number < self.count { Some(number as u64 * SIZE as u64) } else { None }
+        offset_of::<SIZE>(self.count, number)
     }
 
     /// The number of the unit that begins at `offset`.
@@ -110,16 +111,6 @@ impl<const SIZE: usize> PacketRegion<SIZE> {
     /// [`PacketError::Outside`], [`PacketError::Overrun`]
     #[inline]
     pub const fn locate(&self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
-        let size = self.size() as u64;
-        if offset >= size {
-            return Err(PacketError::Outside { offset, size });
-        }
-        // Both are below `count` or `SIZE`, which are `u32`s.
-        let (number, start) = ((offset / SIZE as u64) as u32, (offset % SIZE as u64) as u32);
-        let room = SIZE as u32 - start;
-        if length > room {
-            return Err(PacketError::Overrun { offset, length, room });
-        }
-        Ok((number, start))
+        locate::<SIZE>(self.count, offset, length)
     }
 }

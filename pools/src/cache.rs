@@ -29,6 +29,7 @@
 //!
 //! | file | |
 //! |---|---|
+//! | `sums` | how many blocks are kept and passed on |
 //! | `classes` | which sizes a cache keeps, and how many of each |
 //! | `capacity` | how much a class keeps if there is a depot |
 //! | `class_list` | the free blocks of a class |
@@ -62,14 +63,15 @@ mod depot_store;
 mod descriptor;
 mod hints;
 mod store;
+mod sums;
 
 use batches::{cut_batch, fill_with_batch};
-use capacity::may_keep_more;
 pub use classes::{CacheClass, CacheClasses};
 pub use depot::Depot;
 pub use descriptor::CacheDescriptor;
 
 use descriptor::ClassWords;
+use sums::may_keep_more;
 
 const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of a class");
 

@@ -15,6 +15,7 @@ use tripoint_core::{
 };
 
 mod fence;
+mod fence_seal;
 mod held;
 mod ledger;
 mod report;

@@ -6,6 +6,7 @@ use tripoint_core::{
 };
 
 use crate::link::LinkKey;
+use crate::placement::ample_size;
 
 /// New tracts, and the part of them that was asked for.
 #[derive(Debug)]
@@ -28,8 +29,7 @@ pub(crate) fn extend_for<A: Arena>(
     align: Align,
     extend_by: usize,
 ) -> Result<Extension> {
-    let padding = align.get().saturating_sub(header.arena().grain());
-    let needed = min.checked_add(padding).ok_or(Error::Limit)?;
+    let needed = ample_size(min, align, header.arena().grain()).ok_or(Error::Limit)?;
     let extent = extend(header, needed, extend_by)?;
     // The padding leads to an aligned base, with room for `min` bytes behind it.
     let base = extent.range().base().align_up(align).ok_or(Error::Limit)?;

@@ -74,6 +74,7 @@ mod mfs;
 mod mvff;
 mod mvt;
 mod null;
+mod placement;
 mod poison;
 mod resize;
 mod seal;

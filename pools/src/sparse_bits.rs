@@ -4,18 +4,14 @@
 //! the same for every address and never changes. Only what was covered has pages
 //! (design/pool-tlsf.md `.tlsf.bits`).
 
+mod place;
+
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use tripoint_core::{Addr, AddrRange, Arena, Error, PoolHeader, Result, aver};
 
-const BITS: usize = usize::BITS as usize;
-
-/// The words of a page and the entries of a directory.
-const FAN: usize = 64;
-
-/// The bits of a page.
-const PAGE_BITS: usize = FAN * BITS;
+use place::{BITS, FAN, PAGE_BITS, bit_of, slot_of, word_of};
 
 /// A page or, above the lowest level, a directory.
 #[derive(Clone, Copy)]
@@ -57,9 +53,10 @@ pub(crate) struct Bit {
 impl Bit {
     #[inline]
     fn in_page(page: NonNull<Node>, bit: usize) -> Self {
-        // SAFETY: the remainder is below the number of words of a page.
-        let word = unsafe { page.cast::<usize>().add(bit / BITS % FAN) };
-        Self { word, mask: 1 << (bit % BITS) }
+        let (index, mask) = word_of(bit);
+        // SAFETY: the index is below the number of words of a page.
+        let word = unsafe { page.cast::<usize>().add(index) };
+        Self { word, mask }
     }
 
     /// Whether it is set.
@@ -214,8 +211,7 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
 
     #[inline]
     fn bit_of(&self, addr: usize) -> Option<usize> {
-        let bit = (addr / STRIDE).wrapping_sub(self.first);
-        (bit < self.units).then_some(bit)
+        bit_of(addr, STRIDE, self.first, self.units)
     }
 
     /// The page that has a bit: one step for each level.
@@ -247,12 +243,6 @@ impl<const STRIDE: usize> SparseBits<STRIDE> {
             destroy_below(root, self.levels, header);
         }
     }
-}
-
-/// The entry of a directory that leads to a bit.
-#[inline]
-const fn slot_of(bit: usize, level: u32) -> usize {
-    ((bit / PAGE_BITS) >> (level * FAN.trailing_zeros())) & (FAN - 1)
 }
 
 /// A node that is missing: at this level, above this bit.

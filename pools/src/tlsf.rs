@@ -7,8 +7,9 @@
 //! | file | |
 //! |---|---|
 //! | `class` | size classes: numbers for ranges of sizes |
+//! | `bitmap` | a bit for each list that has blocks |
 //! | `node` | a free block as it describes itself |
-//! | `lists` | a list for each class, and a bit for each list |
+//! | `lists` | a list for each class |
 //! | `segregated_fit` | free memory by size, and its edges by address |
 //! | `check` | the check, which trusts no free block |
 //! | `fit` | free memory as that of a pool of granules |
@@ -20,6 +21,7 @@ use crate::granules::FreeMemory;
 use crate::seal::SEAL_SIZE;
 use crate::variable::{FitMemory, Variable, VariableOptions};
 
+mod bitmap;
 mod check;
 mod class;
 mod fit;

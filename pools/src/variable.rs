@@ -6,6 +6,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
+//! | `turn` | which bin is next |
 //! | `bins` | blocks that were freed and did not join their neighbours yet |
 //! | `freed` | what the buffer of an allocation point keeps |
 //! | `runs` | the objects of a magazine as blocks |
@@ -28,6 +29,7 @@ mod freed;
 mod room;
 mod runs;
 mod surplus;
+mod turn;
 
 pub(crate) use bins::Binned;
 pub(crate) use fit::{Figures, FitMemory, Freed};

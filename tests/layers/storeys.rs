@@ -51,6 +51,7 @@ const HOUSES: &[House] = &[
             "link",
             "land",
             "seal",
+            "placement",
             "extend",
             "blocks",
             "granules",

@@ -11,6 +11,7 @@
 mod check;
 mod entry;
 mod free_runs;
+mod run_bins;
 
 use core::fmt;
 

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use tripoint_core::Addr;
 use tripoint_core::internal::{AtomicU8, Ordering};
 
-use crate::segments::card::{CARD_SIZE, CLEAN, WRITTEN};
+use crate::segments::card::{CARD_SIZE, CLEAN, WRITTEN, card_at, have_at_most, limit_of_card};
 use crate::segments::generation::Generation;
 use crate::segments::segment::{GcSegment, SegmentPtr, write_each};
 
@@ -87,7 +87,7 @@ impl SegmentPtr {
     /// Where the card ends that `addr` lies on.
     #[inline]
     pub(crate) fn limit_of_card(self, addr: Addr) -> Addr {
-        Addr::new(self.base().addr().get() + (self.card_of(addr) + 1) * CARD_SIZE)
+        Addr::new(limit_of_card(self.base().addr().get(), addr.get()))
     }
 
     /// The part of the payload that shares a card, which may be empty.
@@ -131,7 +131,7 @@ impl SegmentPtr {
     /// The number of the card that `addr` lies on.
     #[inline(always)]
     fn card_of(self, addr: Addr) -> usize {
-        (addr.get() - self.base().addr().get()) / CARD_SIZE
+        card_at(self.base().addr().get(), addr.get())
     }
 
     #[inline(always)]
@@ -143,17 +143,6 @@ impl SegmentPtr {
 
 /// The words of cards that are looked at together: enough for vectors to be of use.
 const BLOCK: usize = 8;
-
-/// Whether a byte of the words is at most `most`.
-fn have_at_most<const WORDS: usize>(words: [usize; WORDS], most: u8) -> bool {
-    if most >= 0x7f {
-        return true;
-    }
-    // A byte that is less than `least` borrows from its highest bit, unless that is set.
-    let (ones, least) = (usize::MAX / 0xff, usize::from(most) + 1);
-    let borrowed = words.map(|word| word.wrapping_sub(ones * least) & !word);
-    borrowed.into_iter().fold(0, |all, word| all | word) & (ones * 0x80) != 0
-}
 
 #[cfg(all(test, not(tripoint_loom)))]
 mod tests {

@@ -13,8 +13,9 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicU8, AtomicUsize};
 use tripoint_core::{Addr, AddrRange, Align, Block, RankSet, Segment};
 
-use crate::segments::card::{CARD_SIZE, CLEAN};
+use crate::segments::card::CLEAN;
 use crate::segments::generation::Generation;
+use crate::segments::parts::{Parts, Pieces, units};
 
 /// The bits in a word of a map.
 pub(crate) const BITS: usize = usize::BITS as usize;
@@ -31,9 +32,17 @@ pub(crate) struct Shape {
 impl Shape {
     /// How many whole units there are in this many bytes: a shift, as a division by what may be any number takes longer.
     pub(crate) const fn units(self, bytes: usize) -> usize {
-        bytes >> self.align.get().trailing_zeros()
+        units(bytes, self.align)
     }
 }
+
+/// What the parts of a segment are made of.
+const PIECES: Pieces = Pieces {
+    description: size_of::<GcSegment>(),
+    // In models atomics may be larger than what they hold (design/verification.md `.model.bytes`).
+    card: size_of::<AtomicU8>(),
+    word: size_of::<AtomicUsize>(),
+};
 
 /// What a collection does with the objects of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,48 +131,12 @@ impl GreyList {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentPtr(NonNull<GcSegment>);
 
-/// The parts of a segment between its description and its objects.
-#[derive(Clone, Copy, Debug)]
-struct Parts {
-    /// Where the maps begin, in bytes from the base: behind the cards.
-    maps: usize,
-    /// The words of each map.
-    words: usize,
-    /// Where the payload begins, in bytes from the base.
-    payload: usize,
-}
-
-impl Parts {
-    /// Those of a segment of `size` bytes.
-    const fn of(size: usize, shape: Shape) -> Self {
-        let cards = size.div_ceil(CARD_SIZE).next_multiple_of(size_of::<usize>());
-        let maps = size_of::<GcSegment>() + cards * size_of::<AtomicU8>();
-        // A bit for each unit behind the cards, the memory of the maps included.
-        let words = shape.units(size.saturating_sub(maps)).div_ceil(BITS);
-        let end = maps + 2 * words * size_of::<AtomicUsize>();
-        let payload = (end + shape.align.mask()) & !shape.align.mask();
-        Self { maps, words, payload }
-    }
-
-    /// The bytes in front of the payload of a segment of `size` bytes: as many or a little more, and they do not grow
-    /// by more than `size` does.
-    const fn most(size: usize, shape: Shape) -> usize {
-        // In models atomics may be larger than what they hold (design/verification.md `.model.bytes`).
-        let cards = size / CARD_SIZE * size_of::<AtomicU8>();
-        let bits = 2 * (shape.units(size) / 8) * size_of::<AtomicUsize>().div_ceil(size_of::<usize>());
-        // The cards are whole words, each map ends with a whole one, and the payload begins with a whole unit.
-        let rounding =
-            size_of::<usize>() * size_of::<AtomicU8>() + 3 * size_of::<AtomicUsize>() + shape.align.get();
-        size_of::<GcSegment>() + cards + bits + rounding
-    }
-}
-
 impl SegmentPtr {
     /// The bytes of a segment with room for `size` bytes of objects of this shape. A larger one has room for them, too.
     pub(crate) fn size_for(size: usize, shape: Shape) -> Option<usize> {
         let mut total = size;
         loop {
-            let needed = size.checked_add(Parts::most(total, shape))?;
+            let needed = size.checked_add(Parts::most(total, shape.align, PIECES))?;
             if needed <= total {
                 return Some(total);
             }
@@ -184,7 +157,7 @@ impl SegmentPtr {
         generation: Generation,
         grey_list: NonNull<GreyList>,
     ) -> Self {
-        let Parts { maps, words, payload } = Parts::of(block.size(), shape);
+        let Parts { maps, words, payload } = Parts::of(block.size(), shape.align, PIECES);
         let segment = Self(block.base().cast());
         let description = GcSegment {
             segment: Segment::new(block.range(), ranks),
@@ -383,6 +356,7 @@ impl GcSegment {
 #[cfg(all(test, not(tripoint_loom)))]
 pub(crate) mod tests {
     use super::*;
+    use crate::segments::card::CARD_SIZE;
     use std::boxed::Box;
 
     #[repr(align(1024))]
@@ -411,7 +385,7 @@ pub(crate) mod tests {
             for size in sizes {
                 let total = SegmentPtr::size_for(size, shape).unwrap();
                 for more in (0..64).step_by(small).chain([1 << 10, 4 << 10, 64 << 10]) {
-                    let parts = Parts::of(total + more, shape);
+                    let parts = Parts::of(total + more, shape.align, PIECES);
                     assert!(
                         parts.payload + size <= total + more,
                         "{size} bytes, aligned to {align}: {parts:?}"

@@ -5,30 +5,12 @@ use tripoint_core::internal::Ordering;
 
 use super::classes::CacheClass;
 use super::descriptor::ClassWords;
-
-/// The blocks that pass at once between the pool and a class that was seldom used, if they are small.
-const FIRST: usize = 8;
-
-/// The bytes of them, if they are large.
-const FIRST_SIZE: usize = 4 << 10;
-
-/// The part of a pool's memory that a cache may keep for its classes to keep more.
-const SHARE: usize = 32;
-
-/// Whether a cache that keeps `cached` bytes of a pool's `total` may keep more.
-pub(super) const fn may_keep_more(cached: usize, total: usize) -> bool {
-    cached <= total / SHARE
-}
-
-/// The portion that a class begins with, and shrinks to.
-fn first_portion(class: &CacheClass) -> usize {
-    FIRST.min((FIRST_SIZE / class.size).max(1))
-}
+use super::sums::{first_portion, portion_within, smaller_portion};
 
 impl ClassWords {
     /// Begins with a small portion.
     pub(super) fn begin(&self, class: &CacheClass) {
-        self.set_portion(first_portion(class), class);
+        self.set_portion(first_portion(class.size), class);
         self.seen.store(0, Ordering::Relaxed);
     }
 
@@ -38,13 +20,12 @@ impl ClassWords {
     }
 
     pub(super) fn set_portion(&self, portion: usize, class: &CacheClass) {
-        // A batch is at most a magazine, far below 2^32.
-        self.portion.store(portion.min(class.batch()) as u32, Ordering::Relaxed);
+        self.portion.store(portion_within(portion, class.batch()), Ordering::Relaxed);
     }
 
     /// The portion of a class that was hardly used: half of what it is.
     pub(super) fn smaller_portion(&self, class: &CacheClass) -> usize {
-        self.portion().div_ceil(2).max(first_portion(class))
+        smaller_portion(self.portion(), class.size)
     }
 
     /// Whether it keeps blocks, as many as when this was last asked: then it was hardly used.

@@ -6,8 +6,8 @@ use core::alloc::Layout;
 
 use tripoint_core::{Error, Magazine, Result, aver};
 
-/// The alignment, in bytes, of every block in a cache, and of its size: two words.
-pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
+pub(crate) use super::sums::BLOCK_ALIGN;
+use super::sums::{batch_of, step_of};
 
 /// The most classes there may be.
 pub(crate) const CLASSES_MAX: usize = 48;
@@ -181,7 +181,7 @@ impl CacheClasses {
         if layout.align() > BLOCK_ALIGN {
             return Self::NONE;
         }
-        match self.small.get(layout.size().wrapping_add(BLOCK_ALIGN - 1) / BLOCK_ALIGN) {
+        match self.small.get(step_of(layout.size())) {
             Some(&class) => usize::from(class),
             None => self.search(layout.size()),
         }
@@ -208,8 +208,7 @@ impl CacheClass {
     /// The number of blocks that pass between a cache and its depot at once: half of what the cache may keep, but no
     /// more than a magazine.
     pub(crate) const fn batch(&self) -> usize {
-        let half = self.count / 2;
-        if half < Magazine::MAX { half } else { Magazine::MAX }
+        batch_of(self.count, Magazine::MAX)
     }
 
     /// The bytes of a batch.

@@ -15,6 +15,8 @@ use core::alloc::Layout;
 
 use tripoint_core::{Addr, Block};
 
+use super::fence_seal::FenceSeal;
+
 const WORD: usize = size_of::<usize>();
 
 /// The least bytes of a fence: the seal and the size.
@@ -73,7 +75,8 @@ pub(super) unsafe fn write_fence(reserved: Block, layout: Layout) {
     let Some((_, fence)) = reserved.split_at(layout.size()) else { return };
     // SAFETY: the fence is a part of `reserved`, which nothing else uses.
     unsafe { splat(fence, FENCE) };
-    let seal = Seal { addr: reserved.range().base().get(), size: layout.size() }.of_align(layout.align());
+    let seal =
+        FenceSeal { addr: reserved.range().base().get(), size: layout.size() }.of_align(layout.align());
     // SAFETY: the fence has two words at the end, aligned as the limit is.
     unsafe {
         let words = fence.limit().cast::<usize>();
@@ -93,7 +96,7 @@ pub(super) unsafe fn read_fence(reserved: Block) -> Fence {
     let (seal, size) = unsafe { (words.sub(2).read(), words.sub(1).read()) };
     let end = reserved.size() - FENCE_SIZE;
     let footer = Addr::of(words.as_ptr().wrapping_sub(2));
-    let known = Seal { addr: reserved.range().base().get(), size }.align_in(seal);
+    let known = FenceSeal { addr: reserved.range().base().get(), size }.align_in(seal);
     let layout = known.filter(|_| size <= end).and_then(|align| Layout::from_size_align(size, align).ok());
     let Some(layout) = layout else { return Fence::Damaged { at: footer, size: None } };
     let Some((_, fence)) = reserved.split_at(size) else { return Fence::Damaged { at: footer, size: None } };
@@ -104,35 +107,3 @@ pub(super) unsafe fn read_fence(reserved: Block) -> Fence {
         Some(at) => Fence::Damaged { at, size: Some(size) },
     }
 }
-
-/// What a seal is made of, apart from the alignment.
-struct Seal {
-    addr: usize,
-    size: usize,
-}
-
-impl Seal {
-    const fn mask(&self) -> usize {
-        let factor = 0x9e37_79b9_7f4a_7c15_u64 as usize;
-        (self.addr ^ self.size.rotate_left(usize::BITS / 2)).wrapping_mul(factor)
-    }
-
-    /// The exponent of the alignment stands in every byte, so that no change of one
-    /// byte makes another alignment of it.
-    const fn of_align(&self, align: usize) -> usize {
-        self.mask() ^ (align.trailing_zeros() as usize * EVERY_BYTE)
-    }
-
-    /// The alignment in a seal, if it is one.
-    fn align_in(&self, seal: usize) -> Option<usize> {
-        let exponents = self.mask() ^ seal;
-        let exponent = exponents & 0xff;
-        if exponent * EVERY_BYTE != exponents {
-            return None;
-        }
-        1_usize.checked_shl(u32::try_from(exponent).ok()?)
-    }
-}
-
-/// A word whose every byte is one.
-const EVERY_BYTE: usize = usize::MAX / 0xff;

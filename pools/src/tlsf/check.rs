@@ -89,7 +89,7 @@ fn check_lists(heap: &SegregatedFit, blocks: usize) -> Result<(), CheckError> {
     let mut listed = 0;
     for class in 0..CLASSES {
         let mut next = heap.lists.head(class);
-        ensure(TLSF, next.is_some() == heap.lists.has_bit(class), "bits tell which lists have blocks")?;
+        ensure(TLSF, next.is_some() == heap.lists.bits().has(class), "bits tell which lists have blocks")?;
         while let Some(node) = next {
             ensure(TLSF, listed < blocks, "lists end")?;
             let block = node.block(heap.lists.key());
@@ -101,7 +101,7 @@ fn check_lists(heap: &SegregatedFit, blocks: usize) -> Result<(), CheckError> {
             next = link.map(|addr| node.with_addr(addr));
         }
     }
-    ensure(TLSF, heap.lists.has_row_bits(), "bits tell which rows have lists")?;
+    ensure(TLSF, heap.lists.bits().has_row_bits(), "bits tell which rows have lists")?;
     ensure(TLSF, listed == blocks, "every block is in a list")
 }
 

@@ -2,22 +2,18 @@
 
 use tripoint_core::Block;
 
-use super::class::{CLASSES, ROW, ROWS, class_of};
+use super::bitmap::Bitmap;
+use super::class::{CLASSES, class_of};
 use super::node::{Link, Node};
 use crate::link::{Damaged, LinkKey};
 
 /// The free blocks, by class of size (design/pool-tlsf.md `.tlsf.lists`).
 #[derive(Debug)]
 pub(super) struct Lists {
-    /// Bit r: row r has a class that is not empty.
-    occupied: u64,
-    /// Bit c of row r: class `r * ROW + c` is not empty.
-    rows: [u32; ROWS],
+    bits: Bitmap,
     heads: [Option<Node>; CLASSES],
     key: LinkKey,
 }
-
-const _: () = assert!(ROWS <= 64 && ROW == 32, "a row is a word, and a word has a bit for each row");
 
 // SAFETY: the lists own the blocks in them (`Lists::insert`), so whichever thread
 // holds the lists may touch them.
@@ -26,7 +22,7 @@ unsafe impl Send for Lists {}
 impl Lists {
     /// No blocks.
     pub(super) const fn new(key: LinkKey) -> Self {
-        Self { occupied: 0, rows: [0; ROWS], heads: [None; CLASSES], key }
+        Self { bits: Bitmap::new(), heads: [None; CLASSES], key }
     }
 
     /// What words in free blocks are encoded with.
@@ -57,8 +53,7 @@ impl Lists {
             head.redirect(Link::Previous, Some(node), self.key);
         }
         self.heads[class] = Some(node);
-        self.rows[class / ROW] |= 1 << (class % ROW);
-        self.occupied |= 1 << (class / ROW);
+        self.bits.set(class);
         Ok(())
     }
 
@@ -99,11 +94,7 @@ impl Lists {
     fn set_head(&mut self, class: usize, head: Option<Node>) {
         self.heads[class] = head;
         if head.is_none() {
-            let row = &mut self.rows[class / ROW];
-            *row &= !(1 << (class % ROW));
-            if *row == 0 {
-                self.occupied &= !(1 << (class / ROW));
-            }
+            self.bits.clear(class);
         }
     }
 
@@ -116,24 +107,13 @@ impl Lists {
     /// The lowest class at or above `class` that is not empty.
     #[inline]
     pub(super) fn class_from(&self, class: usize) -> Option<usize> {
-        let row = class / ROW;
-        let here = self.rows.get(row)? & u32::MAX << (class % ROW);
-        if here != 0 {
-            return Some(row * ROW + here.trailing_zeros() as usize);
-        }
-        let above = self.occupied & (u64::MAX << row << 1);
-        if above == 0 {
-            return None;
-        }
-        let row = above.trailing_zeros() as usize;
-        Some(row * ROW + self.rows[row].trailing_zeros() as usize)
+        self.bits.class_from(class)
     }
 
     /// The highest class that is not empty.
     #[inline]
     pub(super) fn highest(&self) -> Option<usize> {
-        let row = self.occupied.checked_ilog2()? as usize;
-        Some(row * ROW + self.rows[row].checked_ilog2()? as usize)
+        self.bits.highest()
     }
 
     /// The first block of a class.
@@ -141,15 +121,9 @@ impl Lists {
         self.heads[class]
     }
 
-    /// Whether the bit of a class says that it has blocks.
-    pub(super) const fn has_bit(&self, class: usize) -> bool {
-        self.rows[class / ROW] & 1 << (class % ROW) != 0
-    }
-
-    /// Whether the bit of every row is right.
-    pub(super) fn has_row_bits(&self) -> bool {
-        let mut rows = self.rows.iter().enumerate();
-        rows.all(|(row, bits)| (*bits != 0) == (self.occupied & 1 << row != 0))
+    /// The bits that say which classes have blocks.
+    pub(super) const fn bits(&self) -> &Bitmap {
+        &self.bits
     }
 }
 
@@ -186,12 +160,11 @@ mod tests {
         assert_eq!(found(|lists, class| lists.heads[class - 1] = lists.heads[class]), lists);
         let moved = |lists: &mut Lists, class: usize| {
             lists.heads[class - 1] = lists.heads[class];
-            lists.rows[(class - 1) / ROW] |= 1 << ((class - 1) % ROW);
-            lists.occupied |= 1 << ((class - 1) / ROW);
+            lists.bits.set(class - 1);
         };
         assert_eq!(found(moved), heads);
-        assert_eq!(found(|lists, _| lists.rows[0] ^= 1 << 5), lists);
-        assert_eq!(found(|lists, _| lists.occupied ^= 1), "bits tell which rows have lists");
+        assert_eq!(found(|lists, _| lists.bits.rows[0] ^= 1 << 5), lists);
+        assert_eq!(found(|lists, _| lists.bits.occupied ^= 1), "bits tell which rows have lists");
     }
 
     /// A block that says it is the first of its list, and is not. An old word can say so

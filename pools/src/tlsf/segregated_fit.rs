@@ -11,6 +11,7 @@ use super::lists::Lists;
 use super::node::{Link, Node};
 use crate::land::GRANULE;
 use crate::link::{Damaged, Health, LinkKey};
+use crate::placement::offset_of;
 use crate::sparse_bits::{Bit, SparseBits};
 
 /// How many blocks are looked at for one that an aligned request fits by the luck
@@ -252,7 +253,7 @@ impl SegregatedFit {
         let node = if ample.is_some() { ample } else { self.lucky(min, align)? };
         let Some(node) = node else { return Ok(None) };
         let block = self.remove(node, min)?;
-        let Some(offset) = offset_of(block, min, align) else {
+        let Some(offset) = offset_in(block, min, align) else {
             aver!(false, "{block:?} was found for {min} bytes aligned to {align:?}");
             return Ok(None);
         };
@@ -266,7 +267,7 @@ impl SegregatedFit {
         while let Some(here) = class {
             let mut next = self.lists.head(here);
             while let Some(node) = next {
-                if offset_of(node.block(self.lists.key())?, min, align).is_some() {
+                if offset_in(node.block(self.lists.key())?, min, align).is_some() {
                     return Ok(Some(node));
                 }
                 looks += 1;
@@ -328,10 +329,8 @@ impl SegregatedFit {
 }
 
 /// Where in a block `min` aligned bytes begin, if they fit.
-fn offset_of(block: Block, min: usize, align: Align) -> Option<usize> {
-    let base = block.range().base();
-    let offset = base.align_up(align)?.get() - base.get();
-    (offset.checked_add(min)? <= block.size()).then_some(offset)
+fn offset_in(block: Block, min: usize, align: Align) -> Option<usize> {
+    offset_of(block.range().base(), block.size(), min, align)
 }
 
 #[inline]

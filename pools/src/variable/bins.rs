@@ -16,13 +16,11 @@
 
 use tripoint_core::{Addr, Align, Block, CheckError};
 
+use super::turn::{BINS, next_bin};
 use crate::blocks::{FreeBlock, Link};
 use crate::granules::FreeMemory;
 use crate::land::GRANULE;
 use crate::link::{Damaged, LinkKey};
-
-/// The bins, and so the granules of the largest blocks that they take.
-const BINS: usize = 64;
 
 /// Free memory, and bins in front of it.
 #[derive(Debug)]
@@ -40,8 +38,6 @@ pub(crate) struct Binned<F> {
     size: usize,
     key: LinkKey,
 }
-
-const _: () = assert!(BINS == u64::BITS as usize, "a word has a bit for each bin");
 
 // SAFETY: blocks in bins belong to the holder of this (`Binned::put`), and to no thread.
 unsafe impl<F: Send> Send for Binned<F> {}
@@ -117,9 +113,7 @@ impl<F: FreeMemory> Binned<F> {
 
     /// A block of the next bin that has any: each bin has its turn.
     fn pop_in_turn(&mut self) -> Option<Block> {
-        let ahead = self.occupied.rotate_right(self.turn).trailing_zeros();
-        // Below 64 in both cases.
-        let bin = (self.turn + ahead) % BINS as u32;
+        let bin = next_bin(self.occupied, self.turn);
         self.turn = (bin + 1) % BINS as u32;
         if self.occupied == 0 { None } else { self.pop(bin as usize) }
     }

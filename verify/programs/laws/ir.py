@@ -214,15 +214,15 @@ class Function:
                     raise Refused(f"a pointer to what has no size: {name}")
                 size = int(notes[notes.index("dereferenceable") + 2])
                 self.sizes[name] = size
-                self.memory[name] = z3.Array(name, z3.BitVecSort(self.module.pointer), z3.BitVecSort(8))
+                self.make(name, size)
                 self.values[name] = Pointer(name, self.offset(0), NEVER)
-                self.arguments.append((name, self.memory[name], size))
+                self.arguments.append((name, self.memory[name]))
             elif isinstance(kind, int):
                 bits = z3.BitVec(name, kind)
                 if bounds:
                     self.valid.append(self.within(bits, bounds))
                 self.values[name] = Number(bits, NEVER)
-                self.arguments.append((name, bits, None))
+                self.arguments.append((name, bits))
             else:
                 raise Refused(f"an argument of type {kind}")
             line.take(",")
@@ -288,8 +288,9 @@ class Function:
             (_, self.memory), *others = self.edges.values()
             self.memory = dict(self.memory)
             for when, memory in others:
-                for thing in memory:
-                    self.memory[thing] = choose(when, memory[thing], self.memory.get(thing, memory[thing]))
+                for thing, cells in memory.items():
+                    before = self.memory.get(thing, cells)
+                    self.memory[thing] = before if before is cells else [choose(when, *pair) for pair in zip(cells, before)]
         for text in self.blocks[label]:
             self.instruction(text)
 
@@ -336,10 +337,20 @@ class Function:
         """A constant of the module, as an object in memory."""
         if name not in self.memory:
             contents = self.module.constants[name]
-            memory = z3.K(z3.BitVecSort(self.module.pointer), z3.BitVecVal(0, 8))
-            for at, byte in enumerate(contents):
-                memory = z3.Store(memory, self.offset(at), z3.BitVecVal(byte, 8))
-            self.memory[name], self.sizes[name] = memory, len(contents)
+            self.make(name, len(contents))
+            width = self.cell(name)
+            parts = [contents[at:at + width] for at in range(0, len(contents), width)]
+            self.memory[name] = [z3.BitVecVal(int.from_bytes(part, "little"), 8 * width) for part in parts]
+
+    def make(self, name, size):
+        """An object of so many bytes: cells, which are looked at as a whole."""
+        self.sizes[name] = size
+        width = self.cell(name)
+        self.memory[name] = [z3.BitVec(f"{name} {at}", 8 * width) for at in range(0, size, width)]
+
+    def cell(self, name):
+        """The bytes of a cell: four, or one in an object of another size."""
+        return 4 if self.sizes[name] % 4 == 0 else 1
 
     def unknown(self, width):
         self.fresh += 1
@@ -411,6 +422,10 @@ class Function:
             bad += [z3.LShR(result, b) != a] if "nuw" in flags else []
             bad += [result >> b != a] if "nsw" in flags else []
             bad += [result << b != a] if "exact" in flags else []
+        elif operation in ("udiv", "urem") and z3.is_bv_value(b) and b.as_long() > 1 and b.as_long() & (b.as_long() - 1):
+            quotient, rest = self.divided(a, b)
+            result = quotient if operation == "udiv" else rest
+            bad += [rest != 0] if "exact" in flags else []
         else:
             result = {"udiv": z3.UDiv(a, b), "sdiv": a / b, "urem": z3.URem(a, b), "srem": z3.SRem(a, b)}[operation]
             self.fail(either(poison, b == zero), "a division by zero")
@@ -418,6 +433,13 @@ class Function:
                 self.fail(both(a == z3.BitVecVal(1 << (width - 1), width), b == -1), "a quotient that overflows")
             bad += [result * b != a] if "exact" in flags else []
         return Number(result, z3.simplify(either(*bad)))
+
+    def divided(self, a, b):
+        """Quotient and rest for a constant that is no power of two, as the numbers that they are: a product is simpler."""
+        width = a.size()
+        quotient, rest = self.unknown(width), self.unknown(width)
+        self.valid += [quotient * b + rest == a, z3.ULT(rest, b), z3.ULE(quotient, ((1 << width) - 1) // b.as_long()), z3.ULE(rest, a)]
+        return quotient, rest
 
     @staticmethod
     def overflows(operation, a, b, is_signed):
@@ -557,6 +579,8 @@ class Function:
             # A panic, or a function that was not inlined. Nothing behind it is looked at.
             self.fail(ALWAYS, f"a call of {callee}")
             return self.nothing(kind)
+        if callee.startswith(("@llvm.experimental.noalias.scope.decl", "@llvm.lifetime")):
+            return None
         line.need("(")
         operands = []
         while not line.take(")"):
@@ -580,8 +604,6 @@ class Function:
         return Pointer("nothing", self.offset(0), ALWAYS)
 
     def intrinsic(self, name, kind, operands, line):
-        if name[0] in ("lifetime", "experimental") or name[0] == "donothing":
-            return None
         if name[0] == "assume":
             return self.fail(either(operands[0].poison, z3.Not(is_set(operands[0]))), "what the compiler assumes is untrue")
         if name[0] == "expect":
@@ -648,8 +670,7 @@ class Function:
     def do_alloca(self, line):
         size, _ = sizes(line.kind(), self.module.pointer)
         thing = f"memory {len(self.sizes)}"
-        self.sizes[thing] = size
-        self.memory[thing] = z3.Array(thing, z3.BitVecSort(self.module.pointer), z3.BitVecSort(8))
+        self.make(thing, size)
         return Pointer(thing, self.offset(0), NEVER)
 
     def do_getelementptr(self, line):
@@ -693,10 +714,9 @@ class Function:
             raise Refused(f"a load of a pointer: {line.text}")
         size, _ = sizes(kind, self.module.pointer)
         self.fail(self.outside(place, size), "a load from outside of an object")
-        memory = self.memory[place.thing]
-        parts = [z3.Select(memory, z3.simplify(place.offset + at)) for at in reversed(range(size))]
-        bits = z3.Concat(*parts) if size > 1 else parts[0]
-        bits = bits if kind == 8 * size else z3.Extract(kind - 1, 0, bits)
+        parts = [self.read(place.thing, number) for number in self.cells(place, size)]
+        bits = z3.Concat(*reversed(parts)) if len(parts) > 1 else parts[0]
+        bits = bits if kind == bits.size() else z3.Extract(kind - 1, 0, bits)
         return Number(bits, NEVER)
 
     def do_store(self, line):
@@ -712,21 +732,41 @@ class Function:
         size, _ = sizes(kind, self.module.pointer)
         self.fail(self.outside(place, size), "a store outside of an object")
         bits = z3.ZeroExt(8 * size - kind, value.bits) if 8 * size != kind else value.bits
-        memory = self.memory[place.thing]
-        for at in range(size):
-            memory = z3.Store(memory, z3.simplify(place.offset + at), z3.Extract(8 * at + 7, 8 * at, bits))
-        self.memory[place.thing] = memory
+        width = 8 * self.cell(place.thing)
+        for at, number in enumerate(self.cells(place, size)):
+            self.write(place.thing, number, z3.Extract(width * (at + 1) - 1, width * at, bits))
+
+    def cells(self, place, size):
+        """The numbers of the cells of some bytes."""
+        width = self.cell(place.thing)
+        if size % width:
+            raise Refused(f"a part of {width} bytes of memory")
+        self.fail(z3.URem(place.offset, self.offset(width)) != 0, "memory that is not aligned")
+        first = z3.UDiv(place.offset, self.offset(width))
+        return [z3.simplify(first + at) for at in range(size // width)]
+
+    def read(self, thing, number):
+        cells = self.memory[thing]
+        if z3.is_bv_value(number):
+            return cells[number.as_long()] if number.as_long() < len(cells) else cells[0]
+        result = cells[0]
+        for at, cell in enumerate(cells[1:], 1):
+            result = z3.If(number == at, cell, result)
+        return result
+
+    def write(self, thing, number, bits):
+        cells = self.memory[thing]
+        self.memory[thing] = [choose(z3.simplify(number == at), bits, cell) for at, cell in enumerate(cells)]
 
     def copy(self, to, source, size):
         length = z3.simplify(size.bits)
-        if not z3.is_bv_value(length) or length.as_long() > COPY:
+        if not z3.is_bv_value(length) or length.as_long() > COPY or self.cell(to.thing) != self.cell(source.thing):
             raise Refused("a copy of memory whose size is not known")
         self.fail(self.outside(to, length.as_long()), "a copy to outside of an object")
         self.fail(self.outside(source, length.as_long()), "a copy from outside of an object")
-        memory, before = self.memory[to.thing], self.memory[source.thing]
-        for at in range(length.as_long()):
-            memory = z3.Store(memory, z3.simplify(to.offset + at), z3.Select(before, z3.simplify(source.offset + at)))
-        self.memory[to.thing] = memory
+        parts = [self.read(source.thing, number) for number in self.cells(source, length.as_long())]
+        for number, bits in zip(self.cells(to, length.as_long()), parts):
+            self.write(to.thing, number, bits)
 
 
 class Module:
@@ -738,7 +778,7 @@ class Module:
         self.pointer = int(width.group(1)) if width else 64
         if not layout.startswith("e"):
             raise Refused("a machine whose numbers begin with the highest byte")
-        self.functions, self.constants, lines = {}, {}, None
+        self.functions, self.constants, lines, aliases = {}, {}, None, []
         for line in text.splitlines():
             if line.startswith("define "):
                 lines = [line.rstrip(" {")]
@@ -751,7 +791,12 @@ class Module:
                     lines[-1] += " " + line.strip()
                 elif not line.lstrip().startswith(";") and not line.lstrip().startswith("#dbg"):
                     lines.append(line)
+            # Of functions that are alike the compiler keeps one.
+            elif match := re.match(r"^@([\w.$]+) = .*\balias .*, ptr @([\w.$]+)", line):
+                aliases.append(match.groups())
             elif match := re.match(r'^(@[\w.$]+) = .*constant (?:<\{ )?\[(\d+) x i8\] c"([^"]*)"', line):
                 self.constants[match.group(1)] = re.sub(
                     rb"\\([0-9A-F]{2})", lambda code: bytes([int(code.group(1), 16)]), match.group(3).encode("latin-1")
                 )
+        for name, other in aliases:
+            self.functions[name] = self.functions[other]

@@ -1,5 +1,7 @@
 //! How a client arena divides its memory.
 
+#![forbid(unsafe_code)]
+
 use crate::arena::tract_table::Tract;
 use crate::values::addr::ADDRESS_CEILING;
 use crate::values::align::Align;

@@ -3,15 +3,13 @@
 use core::fmt;
 
 use super::entry::{NONE, PageState, Tract, entry, range, set_free};
+use super::run_bins::{BINS, bin_of, sure};
 use crate::primitive::Ordering;
 use crate::values::check::{CheckError, ensure};
 use crate::values::describe::line;
 
 /// The name of the structure in check results.
 pub(super) const TABLE: &str = "TractTable";
-
-/// One list for each power of two that a `u32` can hold.
-const BINS: usize = 32;
 
 /// The free runs of one kind: a list for each power of two, and a bit for each list
 /// that is not empty.
@@ -34,16 +32,6 @@ impl FreeRuns {
         self.runs
     }
 
-    /// The list for runs of `count` grains, which is not zero.
-    const fn bin(count: u32) -> usize {
-        count.ilog2() as usize
-    }
-
-    /// The first list in which every run has at least `count` grains.
-    const fn sure_bin(count: u32) -> u32 {
-        u32::BITS - (count - 1).leading_zeros()
-    }
-
     /// The runs of a list, by the index of their first grain.
     fn list<'entries>(&self, entries: &'entries [Tract], bin: usize) -> impl Iterator<Item = u32> + 'entries {
         let link = |index: u32| (index != NONE).then_some(index);
@@ -63,16 +51,16 @@ impl FreeRuns {
     /// A run of at least `count` grains. Takes constant time, unless only the
     /// request's own list can have one, which is then searched to its end.
     fn find(&self, entries: &[Tract], count: u32) -> Option<u32> {
-        let sure = self.mask & u32::MAX.checked_shl(Self::sure_bin(count)).unwrap_or(0);
+        let sure = sure(self.mask, count);
         if sure != 0 {
             return Some(self.heads[sure.trailing_zeros() as usize]);
         }
-        self.list(entries, Self::bin(count)).find(|&index| entry(entries, index).run() >= count)
+        self.list(entries, bin_of(count)).find(|&index| entry(entries, index).run() >= count)
     }
 
     /// Puts a run into its list. Its grains are marked already.
     pub(super) fn push(&mut self, entries: &[Tract], index: u32, count: u32) {
-        let bin = Self::bin(count);
+        let bin = bin_of(count);
         let first = entry(entries, index);
         first.run.store(count, Ordering::Relaxed);
         entry(entries, index + count - 1).run.store(count, Ordering::Relaxed);
@@ -97,7 +85,7 @@ impl FreeRuns {
         if prev != NONE {
             entry(entries, prev).next.store(next, Ordering::Relaxed);
         } else {
-            let bin = Self::bin(count);
+            let bin = bin_of(count);
             self.heads[bin] = next;
             if next == NONE {
                 self.mask &= !(1 << bin);
@@ -146,11 +134,7 @@ impl FreeRuns {
                 ensure(TABLE, tract.state() == self.kind, "a list holds runs of its kind")?;
                 ensure(TABLE, tract.prev() == prev, "links of free runs agree")?;
                 let count = tract.run();
-                ensure(
-                    TABLE,
-                    count > 0 && Self::bin(count) == bin,
-                    "a free run is in the list of its length",
-                )?;
+                ensure(TABLE, count > 0 && bin_of(count) == bin, "a free run is in the list of its length")?;
                 ensure(TABLE, count <= top - index, "free runs lie below the top")?;
                 found.add(count);
                 (prev, index) = (index, tract.next());

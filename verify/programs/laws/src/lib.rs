@@ -9,15 +9,49 @@
 // What the files call the crate below them.
 extern crate self as tripoint_core;
 
+/// What the files name to be shown as text, of which no law is.
+#[macro_export]
+macro_rules! debug_as_text {
+    ($name:ident: $($rest:tt)*) => {
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    };
+}
+
 pub mod law;
 
+pub mod adaptors;
 pub mod ap;
+pub mod arena;
+pub mod cache;
+pub mod debug;
+pub mod gc;
+pub mod hardening;
+pub mod packets;
+pub mod pools;
+pub mod regions;
+pub mod sparse_bits;
 pub mod tlsf;
 pub mod untrue;
 pub mod values;
 
+pub use packets::error::PacketError;
+
 pub use values::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
 pub use values::align::Align;
+
+/// What files of arenas name.
+pub mod internal {
+    pub use crate::arena::tract_table::Tract;
+}
+
+/// What files of collectors name.
+mod segments {
+    pub use crate::gc::card;
+}
 
 /// What files of pools name of the land.
 mod land {
@@ -25,4 +59,18 @@ mod land {
 }
 
 /// All laws.
-pub const LAWS: &[&[law::Law]] = &[values::LAWS, ap::LAWS, tlsf::LAWS];
+pub const LAWS: &[&[law::Law]] = &[
+    adaptors::LAWS,
+    ap::LAWS,
+    arena::LAWS,
+    cache::LAWS,
+    debug::LAWS,
+    gc::LAWS,
+    hardening::LAWS,
+    packets::LAWS,
+    pools::LAWS,
+    regions::LAWS,
+    sparse_bits::LAWS,
+    tlsf::LAWS,
+    values::LAWS,
+];

@@ -1,13 +1,27 @@
-//! The size classes of a Tlsf.
+//! The size classes of a Tlsf, and the bits that tell which have blocks.
 
+#[path = "../../../../pools/src/tlsf/bitmap.rs"]
+mod bitmap;
 #[path = "../../../../pools/src/tlsf/class.rs"]
 mod class;
 
 use crate::law::laws;
-use class::{CLASSES, SIZE_MAX, class_of, least_size, round_up};
+use bitmap::Bitmap;
+use class::{CLASSES, ROWS, SIZE_MAX, class_of, least_size, round_up};
 
 /// What the files name `crate::land::GRANULE`: the tests see to it that the product's is the same.
 pub const GRANULE: usize = 2 * size_of::<usize>();
+
+/// The bits of these rows: each that has a class that is not empty has its bit.
+fn bitmap(rows: [u32; ROWS]) -> Bitmap {
+    let occupied = |(row, bits): (usize, &u32)| u64::from(*bits != 0) << row;
+    Bitmap { occupied: rows.iter().enumerate().map(occupied).fold(0, |all, bit| all | bit), rows }
+}
+
+/// Whether the bit of every row is right, and there are no others.
+fn is_right(bits: &Bitmap) -> bool {
+    bits.has_row_bits() && bits.occupied >> ROWS == 0
+}
 
 laws! {
     fn every_size_has_a_class(size: usize) given true; { class_of(size) < CLASSES }
@@ -61,4 +75,66 @@ laws! {
     }
 
     fn larger_sizes_are_refused(size: usize) given size > SIZE_MAX; { round_up(size).is_none() }
+
+    /// The class that is found has blocks, and is not below.
+    fn a_class_that_is_found_has_blocks(rows: [u32; ROWS], class: usize) given class < CLASSES; {
+        let bits = bitmap(rows);
+        bits.class_from(class).is_none_or(|found| found >= class && found < CLASSES && bits.has(found))
+    }
+
+    /// No class with blocks is passed over.
+    fn no_class_with_blocks_is_passed_over(rows: [u32; ROWS], class: usize, other: usize)
+    given other < CLASSES && class <= other; {
+        let bits = bitmap(rows);
+        !bits.has(other) || bits.class_from(class).is_some_and(|found| found <= other)
+    }
+
+    fn no_class_is_found_behind_the_last(rows: [u32; ROWS], class: usize) given class >= CLASSES; {
+        bitmap(rows).class_from(class).is_none()
+    }
+
+    fn the_highest_class_is_the_highest(rows: [u32; ROWS], other: usize) given other < CLASSES; {
+        let bits = bitmap(rows);
+        match bits.highest() {
+            Some(highest) => bits.has(highest) && (highest >= other || !bits.has(other)),
+            None => !bits.has(other),
+        }
+    }
+
+    /// A class that is set has blocks, and all others are as before.
+    fn setting_changes_one_class(rows: [u32; ROWS], class: usize, other: usize)
+    given class < CLASSES && other < CLASSES; {
+        let (before, mut bits) = (bitmap(rows), bitmap(rows));
+        bits.set(class);
+        bits.has(class) && (other == class || bits.has(other) == before.has(other))
+    }
+
+    fn clearing_changes_one_class(rows: [u32; ROWS], class: usize, other: usize)
+    given class < CLASSES && other < CLASSES; {
+        let (before, mut bits) = (bitmap(rows), bitmap(rows));
+        bits.clear(class);
+        !bits.has(class) && (other == class || bits.has(other) == before.has(other))
+    }
+
+    /// The bit of each row stays right.
+    fn setting_keeps_the_bits_of_rows_right(rows: [u32; ROWS], class: usize) given class < CLASSES; {
+        let mut bits = bitmap(rows);
+        bits.set(class);
+        is_right(&bits)
+    }
+
+    fn clearing_keeps_the_bits_of_rows_right(rows: [u32; ROWS], class: usize) given class < CLASSES; {
+        let mut bits = bitmap(rows);
+        bits.clear(class);
+        is_right(&bits)
+    }
+
+    fn no_classes_are_set_at_first(class: usize) given class < CLASSES; { !Bitmap::new().has(class) && is_right(&Bitmap::new()) }
+
+    /// A check finds each bit of a row that is wrong.
+    fn a_wrong_bit_of_a_row_is_found(rows: [u32; ROWS], row: usize) given row < ROWS; {
+        let mut bits = bitmap(rows);
+        bits.occupied ^= 1 << row;
+        !bits.has_row_bits()
+    }
 }

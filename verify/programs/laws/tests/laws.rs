@@ -67,5 +67,8 @@ fn a_law_that_is_untrue_fails() {
 /// What the program says of files that it does not take in is so.
 #[test]
 fn constants_are_those_of_the_product() {
+    use tripoint_core::internal::Tract;
     assert_eq!(tripoint_laws::tlsf::GRANULE, tripoint_pools::GRANULE);
+    let tract = (size_of::<tripoint_laws::internal::Tract>(), align_of::<tripoint_laws::internal::Tract>());
+    assert_eq!(tract, (size_of::<Tract>(), align_of::<Tract>()));
 }

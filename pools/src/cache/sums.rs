@@ -1,0 +1,49 @@
+//! How many blocks a cache keeps and passes on at once, and how a size becomes an entry of its table
+//! (design/cache.md `.classes`, `.capacity`). Kept apart from words that threads share, so that laws can be proved of it
+//! (design/laws.md `.law.pure`).
+
+#![forbid(unsafe_code)]
+
+/// The alignment, in bytes, of every block in a cache, and of its size: two words.
+pub(crate) const BLOCK_ALIGN: usize = 2 * size_of::<usize>();
+
+/// The blocks that pass at once between the pool and a class that was seldom used, if they are small.
+const FIRST: usize = 8;
+
+/// The bytes of them, if they are large.
+const FIRST_SIZE: usize = 4 << 10;
+
+/// The part of a pool's memory that a cache may keep for its classes to keep more.
+const SHARE: usize = 32;
+
+/// The entry of the table for a size: that of the next multiple of [`BLOCK_ALIGN`]. Of a size that is no layout's, any.
+#[inline(always)]
+pub(super) const fn step_of(size: usize) -> usize {
+    size.wrapping_add(BLOCK_ALIGN - 1) / BLOCK_ALIGN
+}
+
+/// The blocks of a batch: half of what may be kept, but no more than `most`.
+pub(super) const fn batch_of(count: usize, most: usize) -> usize {
+    let half = count / 2;
+    if half < most { half } else { most }
+}
+
+/// Whether a cache that keeps `cached` bytes of a pool's `total` may keep more.
+pub(super) const fn may_keep_more(cached: usize, total: usize) -> bool {
+    cached <= total / SHARE
+}
+
+/// The portion that a class of blocks of `size` bytes, not zero, begins with, and shrinks to.
+pub(super) fn first_portion(size: usize) -> usize {
+    FIRST.min((FIRST_SIZE / size).max(1))
+}
+
+/// The portion of a class that was hardly used: half of what it is.
+pub(super) fn smaller_portion(portion: usize, size: usize) -> usize {
+    portion.div_ceil(2).max(first_portion(size))
+}
+
+/// The portion as it is kept: no more than a batch, which is at most a magazine, far below 2^32.
+pub(super) fn portion_within(portion: usize, batch: usize) -> u32 {
+    portion.min(batch) as u32
+}

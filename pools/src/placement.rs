@@ -1,0 +1,19 @@
+//! Where aligned bytes lie in a block, and how large a block has room for them wherever it lies. Kept apart from pointers, so that
+//! laws can be proved of it (design/laws.md `.law.pure`).
+
+#![forbid(unsafe_code)]
+
+use tripoint_core::{Addr, Align};
+
+/// Where in a block of `size` bytes `min` aligned bytes begin, if they fit.
+#[inline]
+pub(crate) fn offset_of(base: Addr, size: usize, min: usize, align: Align) -> Option<usize> {
+    let offset = base.align_up(align)?.get() - base.get();
+    (offset.checked_add(min)? <= size).then_some(offset)
+}
+
+/// The bytes of a block in which `min` aligned bytes fit wherever it lies, if its base is a multiple of `known`; `None` if that
+/// overflows.
+pub(crate) const fn ample_size(min: usize, align: Align, known: usize) -> Option<usize> {
+    min.checked_add(align.get().saturating_sub(known))
+}

@@ -1,0 +1,35 @@
+//! The lists of free runs.
+
+/// What files of arenas name, for its size: the tests see to it that it is the product's.
+pub mod tract_table {
+    /// As large as an entry of the tract table, and aligned so.
+    #[derive(Debug)]
+    pub struct Tract([u32; 4]);
+}
+
+#[path = "../../../../core/src/arena/tract_table/run_bins.rs"]
+mod run_bins;
+
+use crate::law::laws;
+use run_bins::{BINS, bin_of, sure};
+
+laws! {
+    fn a_run_is_in_a_list(count: u32) given count != 0; { bin_of(count) < BINS }
+
+    /// Every run of a list has as many grains as the list says, and less than twice as many.
+    fn a_list_has_runs_of_its_power_of_two(count: u32) given count != 0; {
+        count >> bin_of(count) == 1
+    }
+
+    /// A run in one of the sure lists is long enough.
+    fn a_sure_list_has_runs_that_are_long_enough(mask: u32, wanted: u32, run: u32)
+    given wanted != 0 && run != 0 && sure(mask, wanted) >> bin_of(run) & 1 == 1; { run >= wanted }
+
+    /// A run that is long enough and in no sure list is in the list of the request itself, which is searched.
+    fn no_long_run_is_missed(mask: u32, wanted: u32, run: u32)
+    given wanted != 0 && run >= wanted && mask >> bin_of(run) & 1 == 1; {
+        sure(mask, wanted) >> bin_of(run) & 1 == 1 || bin_of(run) == bin_of(wanted)
+    }
+
+    fn a_sure_list_is_one_of_the_mask(mask: u32, wanted: u32) given wanted != 0; { sure(mask, wanted) & !mask == 0 }
+}

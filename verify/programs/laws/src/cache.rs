@@ -1,0 +1,57 @@
+//! The sums of caches.
+
+#[path = "../../../../pools/src/cache/sums.rs"]
+mod sums;
+
+use crate::law::laws;
+use sums::{BLOCK_ALIGN, batch_of, first_portion, may_keep_more, portion_within, smaller_portion, step_of};
+
+laws! {
+    /// A table with an entry for each step finds the class that a search for the size itself would find: no class lies between.
+    fn a_step_has_the_class_of_its_sizes(size: usize, class: usize)
+    given size <= isize::MAX as usize && class <= isize::MAX as usize && class.is_multiple_of(BLOCK_ALIGN); {
+        (class < size) == (class < step_of(size) * BLOCK_ALIGN)
+    }
+
+    /// So a block of the class that is found has room for the size.
+    fn a_step_is_no_smaller_than_its_sizes(size: usize) given size <= isize::MAX as usize; {
+        step_of(size) * BLOCK_ALIGN >= size && step_of(size) * BLOCK_ALIGN - size < BLOCK_ALIGN
+    }
+
+    fn larger_sizes_have_no_lower_steps(size: usize, larger: usize)
+    given size <= larger && larger <= isize::MAX as usize; { step_of(size) <= step_of(larger) }
+
+    /// Two batches are never more than may be kept, and fit into a magazine each.
+    fn two_batches_are_what_may_be_kept(count: usize, most: usize) given true; {
+        let batch = batch_of(count, most);
+        batch <= most && batch <= count - batch && (batch == most || count - batch - batch <= 1)
+    }
+
+    fn a_portion_is_kept_without_loss(portion: usize, count: usize, most: usize) given most <= 1 << 16; {
+        portion_within(portion, batch_of(count, most)) as usize == portion.min(batch_of(count, most))
+    }
+
+    /// Blocks of any size pass on, one at least, and no more than eight.
+    fn a_first_portion_is_never_none(size: u16) given size != 0; {
+        let first = first_portion(size as usize);
+        (1..=8).contains(&first) && (first == 1 || first * size as usize <= 4096)
+    }
+
+    fn large_blocks_pass_on_one_by_one(size: usize) given size > 2048; { first_portion(size) == 1 }
+
+    /// Larger blocks have no larger portion.
+    fn larger_blocks_have_no_larger_portion(size: u16, larger: u16) given size != 0 && size <= larger; {
+        first_portion(size as usize) >= first_portion(larger as usize)
+    }
+
+    /// A portion shrinks to the first, and not below.
+    fn a_portion_shrinks_to_the_first(portion: u32, size: u16) given size != 0 && portion != 0; {
+        let (portion, first) = (portion as usize, first_portion(size as usize));
+        let smaller = smaller_portion(portion, size as usize);
+        smaller >= first && (smaller < portion || smaller == first || portion == 1)
+    }
+
+    fn a_cache_keeps_no_more_than_its_share(cached: usize, total: usize) given true; {
+        may_keep_more(cached, total) == cached.checked_mul(32).is_some_and(|times| times <= total)
+    }
+}

@@ -1,0 +1,69 @@
+//! The sums of pools: where aligned bytes lie, and which bin is next.
+
+#[path = "../../../../pools/src/placement.rs"]
+mod placement;
+#[path = "../../../../pools/src/variable/turn.rs"]
+mod turn;
+
+use crate::law::laws;
+use crate::tlsf::GRANULE;
+use crate::values::addr::{ADDRESS_CEILING, Addr};
+use crate::values::power;
+use placement::{ample_size, offset_of};
+use turn::{BINS, next_bin};
+
+laws! {
+    /// What is found is aligned, and in the block.
+    fn in_32_bits_a_place_in_a_block_is_aligned_and_inside(base: usize, size: usize, min: usize, exponent: u32)
+    given exponent < usize::BITS && base.checked_add(size).is_some(); {
+        match offset_of(Addr::new(base), size, min, power(exponent)) {
+            Some(offset) => (base + offset) & ((1 << exponent) - 1) == 0 && offset <= size && min <= size - offset,
+            None => true,
+        }
+    }
+
+    /// A place that there is, is found, and none before it is aligned.
+    fn in_32_bits_the_first_place_in_a_block_is_found(base: usize, size: usize, min: usize, exponent: u32, place: usize)
+    given exponent < usize::BITS && base.checked_add(size).is_some()
+        && place >= base && place - base <= size && min <= size - (place - base) && place & ((1 << exponent) - 1) == 0; {
+        offset_of(Addr::new(base), size, min, power(exponent)).is_some_and(|offset| base + offset <= place)
+    }
+
+    /// Wherever a block of the ample size lies, the object fits into it: blocks of granules, in which a Tlsf looks.
+    fn an_ample_block_of_granules_has_room(base: usize, size: usize, min: usize, exponent: u32)
+    given exponent < usize::BITS && base.is_multiple_of(GRANULE)
+        && base.checked_add(size).is_some_and(|limit| limit <= ADDRESS_CEILING)
+        && ample_size(min, power(exponent), GRANULE).is_some_and(|ample| size >= ample); {
+        offset_of(Addr::new(base), size, min, power(exponent)).is_some() || min == 0
+    }
+
+    /// The same of an extent, which is grains: with small ones.
+    fn an_ample_extent_has_room(base: usize, size: usize, min: usize, exponent: u32)
+    given exponent < usize::BITS && base.is_multiple_of(4 << 10)
+        && base.checked_add(size).is_some_and(|limit| limit <= ADDRESS_CEILING)
+        && ample_size(min, power(exponent), 4 << 10).is_some_and(|ample| size >= ample); {
+        offset_of(Addr::new(base), size, min, power(exponent)).is_some() || min == 0
+    }
+
+    fn an_ample_block_is_no_smaller(min: usize, exponent: u32, known: usize) given exponent < usize::BITS; {
+        ample_size(min, power(exponent), known).is_none_or(|ample| ample >= min)
+    }
+
+    fn what_is_aligned_needs_no_more_room(min: usize, exponent: u32, known: usize)
+    given exponent < usize::BITS && 1 << exponent <= known; {
+        ample_size(min, power(exponent), known) == Some(min)
+    }
+
+    fn the_next_bin_is_a_bin(occupied: u64, turn: u32) given turn < BINS as u32; { next_bin(occupied, turn) < BINS as u32 }
+
+    fn the_next_bin_has_blocks(occupied: u64, turn: u32) given turn < BINS as u32 && occupied != 0; {
+        occupied >> next_bin(occupied, turn) & 1 == 1
+    }
+
+    /// No bin with blocks is passed over.
+    fn every_bin_has_its_turn(occupied: u64, turn: u32, other: u32)
+    given turn < BINS as u32 && other < BINS as u32 && occupied >> other & 1 == 1; {
+        let way = |bin: u32| bin.wrapping_sub(turn) % BINS as u32;
+        way(next_bin(occupied, turn)) <= way(other)
+    }
+}
