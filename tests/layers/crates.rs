@@ -97,6 +97,7 @@ const LEAVES: &[&str] = &[
     "lisp",
     "trees",
     "frozen-instruments",
+    "tasks",
 ];
 
 /// The highest floor of the figure: folders of programs that use the facade.
