@@ -16,8 +16,8 @@ use tripoint::{
 };
 
 cached_global_pool! {
-    // Elsewhere the arena takes its address space from the global allocator, and cannot
-    // be it.
+    // Only on Linux: on macOS, BSD and Android the arena takes its address space from the global
+    // allocator, and cannot be it.
     #[cfg_attr(target_os = "linux", global_allocator)]
     static GLOBAL: Tlsf<ArenaVm> = || {
         let options = ArenaVmOptions { commit_limit: 1 << 30, ..Default::default() };

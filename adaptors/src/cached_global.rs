@@ -396,7 +396,7 @@ fn alloc_in<S: Store, const ZEROED: bool>(store: &S, layout: Layout) -> Result<N
 /// use tripoint_pools::{Tlsf, TlsfOptions};
 ///
 /// cached_global_pool! {
-///     # // On other systems, and under Miri, the arena takes its addresses from the global allocator,
+///     # // On some other systems, and under Miri, the arena takes its addresses from the global allocator,
 ///     # // so cannot be it.
 ///     #[cfg_attr(all(target_os = "linux", not(miri)), global_allocator)]
 ///     static GLOBAL: Tlsf<ArenaVm> = || {

@@ -46,7 +46,7 @@ use crate::moving::move_bytes;
 /// use tripoint_core::PoolClass;
 /// use tripoint_pools::{Mvff, MvffOptions};
 ///
-/// # // On other systems, and under Miri, the arena takes its addresses from the global allocator,
+/// # // On some other systems, and under Miri, the arena takes its addresses from the global allocator,
 /// # // so cannot be it.
 /// # #[cfg(all(target_os = "linux", not(miri)))]
 /// #[global_allocator]

@@ -23,7 +23,7 @@ const RESERVE: usize = 1 << 30;
 #[cfg(any(miri, not(any(unix, windows, target_arch = "wasm32"))))]
 const RESERVE: usize = 64 << 20;
 
-/// The smallest reservation that is accepted by default: 64 MiB; or none, where it is real memory at once and grows.
+/// The smallest reservation that is accepted by default: 64 MiB; none if it is real memory at once and grows.
 const RESERVE_FLOOR: usize = if cfg!(target_arch = "wasm32") { 0 } else { 64 << 20 };
 
 /// The default grain: the smallest amount of memory that the kernel is asked for.
@@ -73,7 +73,7 @@ pub struct ArenaVmOptions {
     /// refuses, the arena has up to what the platform grants, at least [`ArenaVmOptions::reserve_floor`], and reserves it as
     /// it is needed. Platforms that cannot do that reserve it at once, and leave a sixteenth to the rest of the process.
     ///
-    /// By default 2 TiB on 64-bit Linux; 256 GiB on 64-bit Windows; 1 GiB on the same with 32 bits, on other systems of the
+    /// By default 2 TiB on 64-bit Linux; 256 GiB on 64-bit Windows; 1 GiB on both with 32 bits, on other systems of the
     /// Unix kind and on WebAssembly; and 64 MiB elsewhere and under Miri. WebAssembly's memory is taken as it is needed, some at
     /// a time. On other systems this comes from the global allocator, which may take memory for all of it at once.
     pub reserve: usize,

@@ -23,8 +23,8 @@ use crate::output::Output;
 #[derive(Debug, Parser)]
 #[command(name = "tripoint", version, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit status: 0 if all is well, 1 if a breach or a violation was found, 2 if an argument \
-                        or a file is bad."
+    after_help = "Exit status: 0 if all is well, 1 if a breach, a violation or an alarm was found, 2 if an \
+                        argument or a file is bad, or if a gate did not see what it judges."
 )]
 pub(crate) struct Arguments {
     /// Write JSON instead of text

@@ -65,6 +65,11 @@ fn files_with_laws_use_constants_and_values_alone() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let paths = taken_in(&repository::texts(PROGRAM, &["rs"]));
     assert!(paths.len() >= 3, "{paths:?}");
+    // The page names each, those of one folder in one row.
+    let page = std::fs::read_to_string(root.join("design/laws.md")).unwrap();
+    let name = |path: &String| Path::new(path).file_name().map(|name| format!("{}`", name.display()));
+    let unsaid = paths.iter().filter(|path| !name(path).is_some_and(|name| page.contains(&name)));
+    assert_eq!(unsaid.collect::<Vec<_>>(), [""; 0]);
     let files: Vec<_> = paths
         .into_iter()
         .map(|path| Text { text: std::fs::read_to_string(root.join(&path)).unwrap(), path })

@@ -323,6 +323,14 @@ fn claims_of_design() -> Vec<Claim> {
             "An object of {} or more that moves is copied in pieces of {}",
             [bytes(constant("adaptors/src", "LARGE")), bytes(constant("adaptors/src", "PIECE"))],
         ),
+        claim(
+            "guide/src/which-features.md",
+            "at first, then from {} to {} at a time",
+            [
+                bytes(constant("arena-vm/src", "RESERVE_STEP_MIN")),
+                bytes(constant("arena-vm/src", "RESERVE_STEP_MAX")),
+            ],
+        ),
         claim("design/adaptors.md", "The depot keeps at most {}", [bytes(constant("adaptors/src", "DEPOT"))]),
     ]
 }

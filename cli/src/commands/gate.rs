@@ -28,9 +28,9 @@ use crate::output::Output;
 ///
 /// The tallies of the contract are compared with the budget: events of threads while they were armed, without those
 /// that an amnesty excused. What was checked is printed: threads, classes, detectors, and how long the steady state lasted.
-/// A run is refused if the gate is blind: if it never entered its steady state, has no tallies, if no detector saw a class
-/// that is judged, or if a thread never came that the budget names. Exit status: 0 if the run is within its budget, 1 if it
-/// is not, 2 if it is refused, or if the recording or the budget is bad.
+/// A run is refused if the gate is blind: if the run was never in its steady state or has no tallies, if a hot thread was not
+/// armed, if no detector saw a class that is judged, or if a thread never came that the budget names. Exit status: 0 if the
+/// run is within its budget, 1 if it is not, 2 if it is refused, or if the recording or the budget is bad.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tripoint gate /dev/shm/orders                          (nothing is allowed)

@@ -25,7 +25,7 @@ fn a_run_that_keeps_its_contract_is_within_no_budget_at_all() {
     };
     next("threads", "hot");
     next("classes", "alloc, realloc, dealloc, minor_fault, major_fault, amnesty_overrun");
-    next("not seen", "fill, growth, memory_call, foreign_malloc, collection, pause");
+    next("not seen", "fill, growth, memory_call, foreign_malloc, collection, pause, wait");
     next("detectors", "allocator, fault_poll");
     let json = run(&["gate", "--json"], &recorded.path()).json();
     let seconds = json["checked"]["seconds"].as_f64().unwrap();

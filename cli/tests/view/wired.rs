@@ -181,7 +181,7 @@ const WAYS: &[Way] = &[
     blind(&["never checks", "killed"], &["thread: 'first' was never armed"]),
     Way { budget: "[threads.frist]\nalloc = 1", ..blind(&[], &["thread: 'frist' of the budget never came", "were: first"]) },
     Way { budget: "[classes]\nforeign_malloc = 0", ..blind(&[], &["detector: foreign_malloc", "interpose-malloc"]) },
-    Way { budget: "[threads.first]\nminor_fault = 5", ..blind(&[], &["detector: fault_trap"]) },
+    Way { budget: "[threads.first]\nminor_fault = 5", ..blind(&[], &["detector: fault_poll"]) },
 ];
 
 #[test]

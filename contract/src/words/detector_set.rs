@@ -51,8 +51,9 @@ impl DetectorSet {
         Self::NAMES.into_iter().enumerate().filter(is_in).map(|(_, name)| name)
     }
 
-    /// The detectors that see events of a class, each of them all: without one of them nothing is known of the class. None
-    /// for amnesties, which the contract itself counts.
+    /// The detectors that see all events of a class, each of them: if none of them is live, some may have gone unseen. Traps
+    /// are not among those of faults: they do not see faults of the kernel itself ([design/contract.md
+    /// `.fault.trap`](crate::design::contract)). None for amnesties, which the contract itself counts.
     #[must_use]
     pub const fn that_see(class: ViolationClass) -> Self {
         use ViolationClass::*;
@@ -60,7 +61,7 @@ impl DetectorSet {
             Alloc | Realloc | Dealloc => Self::ALLOCATOR,
             Fill | Growth | Collection | Pause => Self::POOL_EVENTS,
             MemoryCall => Self::MEMORY_CALLS,
-            MinorFault | MajorFault => Self::FAULT_TRAP.union(Self::FAULT_POLL),
+            MinorFault | MajorFault => Self::FAULT_POLL,
             ForeignMalloc => Self::FOREIGN_MALLOC,
             Wait => Self::WAITS,
             AmnestyOverrun => Self::empty(),

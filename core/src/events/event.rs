@@ -107,7 +107,8 @@ pub trait EventHook: Sync {
     /// Words in which a steady-state contract that this hook observes keeps what it counts of its threads, so that
     /// those who read what the hook records find there the numbers by which the contract judges. At least
     /// [`ContractWords::of_thread`] for each of its threads, zeroed, and nothing else writes them. `None` if the hook
-    /// keeps none, which is the default: the contract keeps them itself then.
+    /// keeps none, which is the default: the contract keeps them itself then. A hook that passes events on to another one
+    /// has to pass this on, too: otherwise readers of the other find events, and no counts.
     ///
     /// # Errors
     /// [`Error::Parameter`](crate::Error::Parameter) if it has words, and not for this contract.

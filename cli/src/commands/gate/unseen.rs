@@ -101,9 +101,11 @@ fn of_detectors(summary: &Summary, budget: &Budget) -> Vec<String> {
         };
         let blind: Vec<_> = ViolationClass::NAMES.into_iter().filter(is_needed).collect();
         for (detector, advice) in ADVICE {
-            // One of two that see the same is enough to be named.
-            let classes: Vec<_> =
-                blind.iter().copied().filter(|class| detectors_of(class).next() == Some(detector)).collect();
+            let classes: Vec<_> = blind
+                .iter()
+                .copied()
+                .filter(|class| detectors_of(class).any(|name| name == detector))
+                .collect();
             if !classes.is_empty() {
                 let (name, classes) = (&thread.name, classes.join(", "));
                 found.push(format!(
