@@ -376,7 +376,7 @@ unsafe impl<P: Platform> Arena for ArenaVm<P> {
 
     fn keep_from_children(&self) -> Result<()> {
         // SAFETY: the stretches are all of the reservation, in whole grains, without its gaps.
-        unsafe { self.reservation.no_inherit(self.stretches(0)) }
+        unsafe { self.reservation.no_inherit(|| self.stretches(0)) }
     }
 
     fn write_watch(&self) -> Result<&dyn WriteWatch> {

@@ -24,7 +24,8 @@ const RESERVE: usize = 1 << 30;
 const RESERVE: usize = 64 << 20;
 
 /// The smallest reservation that is accepted by default: 64 MiB; none if it is real memory at once and grows.
-const RESERVE_FLOOR: usize = if cfg!(target_arch = "wasm32") { 0 } else { 64 << 20 };
+const RESERVE_FLOOR: usize =
+    if cfg!(all(target_arch = "wasm32", not(target_os = "emscripten"))) { 0 } else { 64 << 20 };
 
 /// The default grain: the smallest amount of memory that the kernel is asked for.
 const GRAIN: usize = 64 << 10;

@@ -44,14 +44,14 @@ use tripoint_core::{AddrRange, NodeSet, Resource};
 use crate::chosen_memory::{HugePages, PageSizes, Placement};
 
 mod borrowed;
-#[cfg(any(target_arch = "wasm32", feature = "mock"))]
+#[cfg(any(all(target_arch = "wasm32", not(target_os = "emscripten")), feature = "mock"))]
 pub(crate) mod linear;
 pub(crate) mod native;
 pub(crate) mod portable;
-#[cfg(any(target_arch = "wasm32", feature = "mock"))]
+#[cfg(any(all(target_arch = "wasm32", not(target_os = "emscripten")), feature = "mock"))]
 pub(crate) mod released;
 mod touch;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", not(target_os = "emscripten")))]
 mod wasm;
 mod watch;
 #[cfg(windows)]
@@ -481,7 +481,8 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// Reserves `more` bytes that follow a reservation, one or more whole pages. If something is there, the platform may
     /// reserve as many farther on, at a multiple of `align` from the base and within `room` bytes of it; what lies between
     /// is a gap, which is not the reservation's. Returns where they begin, in bytes from the base. They are part of the
-    /// reservation from here on, with its provenance. The default refuses.
+    /// reservation from here on, with its provenance. The default refuses. The arena holds a lock meanwhile: this may
+    /// neither call the arena nor allocate from its pools.
     ///
     /// # Errors
     /// If the platform refuses, if the addresses are taken, or if it cannot do this at all.

@@ -165,7 +165,7 @@ impl<P: Platform> Reservation<P> {
         aver!(is_ours, "{more} bytes at {base} extend {end} of {room} bytes").then(|| base..base + more)
     }
 
-    /// How much is reserved, and where. No call of the platform may be made with the lock.
+    /// How much is reserved, and where. With the lock the platform is asked for nothing but [`Platform::extend`].
     pub(crate) const fn extent(&self) -> &Lock<Extent> {
         &self.extent
     }
@@ -299,12 +299,15 @@ impl<P: Platform> Reservation<P> {
     /// Keeps the whole reservation out of child processes, permanently.
     ///
     /// # Safety
-    /// - The stretches are all of the reservation, in whole pages, without its gaps.
-    pub(crate) unsafe fn no_inherit(&self, mut stretches: impl Iterator<Item = Range<usize>>) -> Result<()> {
-        // Stored first, so that a thread that opens a range meanwhile advises that range.
+    /// - `stretches` returns all of the reservation, in whole pages, without its gaps.
+    pub(crate) unsafe fn no_inherit<S: Iterator<Item = Range<usize>>>(
+        &self,
+        stretches: impl FnOnce() -> S,
+    ) -> Result<()> {
+        // Stored before it is asked what is reserved, so that a thread that opens a range meanwhile advises that range.
         let before = self.inherited.swap(false, Ordering::SeqCst);
         // SAFETY: each stretch is one or more whole pages of the reservation.
-        let kept = stretches.try_for_each(|stretch| unsafe {
+        let kept = stretches().try_for_each(|stretch| unsafe {
             self.platform.no_inherit(self.at(stretch.start), stretch.len())
         });
         if kept.is_err() {
@@ -613,13 +616,17 @@ impl<P: Platform> Drop for Reservation<P> {
         self.may_have_mappings(0);
         // SAFETY: the only owner of the reservation is being dropped, so no thread uses its watch.
         unsafe { self.platform.close_watch(&self.watch) };
-        let (end, apart) = {
+        let (end, apart, has_gaps) = {
             let extent = self.extent.lock();
-            (extent.end(), extent.apart().cloned())
+            (extent.end(), extent.apart().cloned(), extent.has_gaps())
         };
         if let Some(apart) = apart {
             // SAFETY: it lies behind the last gap, and the arena never had it.
             unsafe { self.release_stretch(apart) };
+        }
+        // What lies in the gaps is others': if a panic kept the arena from releasing what is behind them, all is lost.
+        if has_gaps {
+            return;
         }
         // If the platform refuses, addresses are lost, and no caller is left that could act on it.
         //

@@ -47,11 +47,12 @@ impl<P: Platform> ArenaVm<P> {
         let entries = if has_gaps { self.entries() } else { &[] };
         let mut next = Some(from);
         core::iter::from_fn(move || {
-            let base = next.take()?;
+            // A gap that another thread enters meanwhile may be found in part, and lies behind the end.
+            let base = next.take().filter(|&base| base < end)?;
             let gap = TractTable::next_gap(entries, self.regions.grain_at(base).unwrap_or(0));
             let Some((first, count)) = gap else { return Some(base..end) };
             next = Some(self.regions.grain_offset(first + count));
-            Some(base..self.regions.grain_offset(first))
+            Some(base..self.regions.grain_offset(first).min(end))
         })
     }
 

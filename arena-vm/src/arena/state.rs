@@ -20,7 +20,7 @@ use crate::reservation::Reservation;
 /// Creation reserves addresses and, unless the options prefault, commits nothing;
 /// memory is committed when tracts and descriptors are requested. A request that spare
 /// tracts can serve makes no system call. Only growing, trimming and warming up call
-/// the platform, and never with a lock held.
+/// the platform, and only reserving more addresses does so with a lock held.
 ///
 /// The value may be moved, because its memory does not depend on its place. Dropping
 /// it releases the reservation.

@@ -88,7 +88,11 @@ unsafe impl<M: LinearMemory> Platform for Linear<M> {
 
     fn reserve(&self, size: usize, align: usize) -> Result<NonNull<u8>, PlatformError> {
         let error = refused("reserve", 0, size);
-        let align = Align::new(align).ok_or(error)?;
+        if size == 0 || !size.is_multiple_of(PAGE_SIZE) {
+            return Err(error);
+        }
+        // So that what is left over is whole pages, too.
+        let align = Align::new(align.max(PAGE_SIZE)).ok_or(error)?;
         self.take(Wanted { size, align, from: 0, limit: usize::MAX }).ok_or(error)
     }
 

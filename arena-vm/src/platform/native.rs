@@ -8,11 +8,15 @@ pub type Native = super::linux::Linux;
 #[cfg(all(windows, not(miri)))]
 pub type Native = super::windows::Windows;
 
-/// The platform of this target: WebAssembly's memory.
-#[cfg(target_arch = "wasm32")]
+/// The platform of this target: WebAssembly's memory. In that of Emscripten what grows at the end belongs to its C
+/// library.
+#[cfg(all(target_arch = "wasm32", not(target_os = "emscripten")))]
 pub type Native = super::linear::Linear<super::wasm::WasmMemory>;
 
 /// The platform of this target: the portable one, because we know no other. The same under
 /// Miri, which has no addresses without access ([design/arena-vm.md `.miri`](crate::design::arena_vm)).
-#[cfg(any(not(any(target_os = "linux", windows, target_arch = "wasm32")), miri))]
+#[cfg(any(
+    not(any(target_os = "linux", windows, all(target_arch = "wasm32", not(target_os = "emscripten")))),
+    miri
+))]
 pub type Native = super::portable::Portable;

@@ -63,7 +63,7 @@ impl Released {
     pub(super) fn begin_of_run_to(&self, end: usize) -> Option<usize> {
         self.runs()
             .map(|(base, size)| (base.addr().get(), size))
-            .find(|(base, size)| base + size == end)
+            .find(|(base, size)| end.checked_sub(*base) == Some(*size))
             .map(|run| run.0)
     }
 
@@ -82,7 +82,7 @@ impl Released {
     /// Adds a range, and joins it with those that it touches.
     ///
     /// # Safety
-    /// - The range is whole pairs of words; it is zero, valid for reads and writes for good, and no
+    /// - The range is one or more whole pages; it is zero, valid for reads and writes for good, and no
     ///   code uses it any more. It has the provenance of all ranges.
     pub(super) unsafe fn give(&mut self, base: NonNull<u8>, size: usize) {
         let (place, before) = self.place_of(base.addr().get());
@@ -109,7 +109,7 @@ impl Released {
         // SAFETY: the invariant of the type.
         let Run { size, next } = unsafe { run.read() };
         let Some(next) = next else { return run };
-        if run.addr().get() + size != next.addr().get() {
+        if next.addr().get() - run.addr().get() != size {
             return next;
         }
         // SAFETY: the invariant of the type: both are valid, and have one provenance. What was the next run's first bytes is
@@ -126,7 +126,9 @@ impl Released {
     pub(super) fn take(&mut self, wanted: Wanted) -> Option<NonNull<u8>> {
         let (base, size, place) = self.runs().find_map(|(base, size)| {
             let place = wanted.place(base.addr().get())?;
-            (place + wanted.size <= base.addr().get() + size).then_some((base, size, place))
+            // The end may be that of all addresses.
+            let room = size.checked_sub(place - base.addr().get())?;
+            (wanted.size <= room).then_some((base, size, place))
         })?;
         let offset = place - base.addr().get();
         let rest = size - offset - wanted.size;

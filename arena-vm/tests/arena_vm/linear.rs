@@ -1,12 +1,14 @@
 //! Memory that only grows, at its end, as that of WebAssembly does: arenas take little of it, and others have parts of it
 //! between theirs (design/arena-vm.md `.linear`, `.gaps`).
 
+use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::catch_unwind;
 
 use tripoint_arena_vm::mock::{Call, Failing, Linear, LinearMemory, Released};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Portable};
-use tripoint_core::{Addr, Align, Arena, Block, Check, CheckLevel, Error, Lock, PoolId};
+use tripoint_core::{Addr, Align, Arena, Block, Check, CheckLevel, Error, Event, EventHook, Lock, PoolId};
 
 use crate::common::{Audited, GRAIN, assert_books, holds, small, write};
 use crate::refused_addresses::{fill, free};
@@ -407,4 +409,47 @@ fn an_arena_that_is_all_floor_is_reserved_at_once() {
     let arena = ArenaVm::create_on(&platform, small()).unwrap();
     assert_eq!((arena.reserved(), memory.used()), (4 << 20, 4 << 20));
     assert_eq!(platform.seen(Call::Extend), 0);
+}
+
+#[test]
+fn what_is_no_whole_pages_is_not_reserved() {
+    let memory = Memory::new(SMALL);
+    let platform = Linear::on(&memory);
+    for (size, align) in [(0, 4096), (1, 1), (4095, 4096), (4097, 4096)] {
+        assert!(platform.reserve(size, align).is_err(), "{size} bytes at a multiple of {align}");
+    }
+    assert_eq!(memory.used(), 0);
+    // A lesser alignment is that of pages, so what is left over is whole pages, too.
+    let bases = [(); 3].map(|()| platform.reserve(4096, 1).unwrap());
+    for base in bases {
+        assert!(base.addr().get().is_multiple_of(4096));
+        // SAFETY: reserved above, and released once; nothing uses it.
+        unsafe { platform.release(base, 4096, 1) }.unwrap();
+    }
+    assert_eq!(memory.released(), memory.used());
+}
+
+struct PanicsAtTheEnd;
+
+impl EventHook for PanicsAtTheEnd {
+    fn event(&self, event: Event) {
+        assert!(!matches!(event, Event::DestroyArena { .. }), "expected by the test");
+    }
+}
+
+/// (design/arena-vm.md `.gaps`)
+#[test]
+fn a_hook_that_panics_at_the_end_leaves_others_their_memory() {
+    static HOOK: PanicsAtTheEnd = PanicsAtTheEnd;
+    let memory = Memory::new(SMALL);
+    let platform = on(&memory);
+    let options = ArenaVmOptions { event_hook: Some(&HOOK), ..growing() };
+    let arena = ArenaVm::create_on(&platform, options).unwrap();
+    let pool = arena.register().unwrap();
+    let (ours, theirs) = between_others(&arena, &memory, pool);
+    assert!(!theirs.is_empty());
+    free(&arena, pool, ours);
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(arena))).is_err());
+    assert!(theirs.iter().all(|block| holds(*block, 0xee)));
+    assert_eq!(memory.released(), 0, "what it had is lost");
 }

@@ -111,8 +111,8 @@ impl TractTable {
         Ok(())
     }
 
-    /// The first gap at or after grain `from`: index and count. Needs no lock if no thread calls
-    /// [`TractTable::skip_gap`].
+    /// The first gap at or after grain `from`: index and count. Needs no lock; of a gap for which another thread calls
+    /// [`TractTable::skip_gap`] meanwhile it may return a part.
     #[must_use]
     pub fn next_gap(entries: &[Tract], from: u32) -> Option<(u32, u32)> {
         Self::next_run(entries, from, PageState::GAP)
