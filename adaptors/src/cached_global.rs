@@ -389,6 +389,9 @@ fn alloc_in<S: Store, const ZEROED: bool>(store: &S, layout: Layout) -> Result<N
 /// keep the default grain of the arena. After a burst, call [`flush_thread`](CachedGlobalPool::flush_thread) in each thread,
 /// and [`flush_depot`](CachedGlobalPool::flush_depot) ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
 ///
+/// On Windows this wants a standard library that does not allocate its thread-local variables by the global allocator: that of
+/// Rust 1.95 does not, and with that of 1.90 the first allocation recurses without end.
+///
 /// ```
 /// use tripoint_adaptors::cached_global_pool;
 /// use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
