@@ -16,6 +16,9 @@ use run_bins::{BINS, bin_of, sure};
 laws! {
     fn a_run_is_in_a_list(count: u32) given count != 0; { bin_of(count) < BINS }
 
+    /// Each list has runs: there are no more lists than powers of two.
+    fn no_list_is_without_runs(bin: usize) given bin < BINS; { bin_of(1 << bin) == bin }
+
     /// Every run of a list has as many grains as the list says, and less than twice as many.
     fn a_list_has_runs_of_its_power_of_two(count: u32) given count != 0; {
         count >> bin_of(count) == 1

@@ -37,6 +37,8 @@ laws! {
         (1..=8).contains(&first) && (first == 1 || first * size as usize <= 4096)
     }
 
+    fn small_blocks_pass_on_eight(size: u16) given size != 0 && size <= 512; { first_portion(size as usize) == 8 }
+
     fn large_blocks_pass_on_one_by_one(size: usize) given size > 2048; { first_portion(size) == 1 }
 
     /// Larger blocks have no larger portion.

@@ -8,6 +8,7 @@ mod turn;
 use crate::law::laws;
 use crate::tlsf::GRANULE;
 use crate::values::addr::{ADDRESS_CEILING, Addr};
+use crate::values::align::Align;
 use crate::values::power;
 use placement::{ample_size, offset_of};
 use turn::{BINS, next_bin};
@@ -22,11 +23,13 @@ laws! {
         }
     }
 
-    /// A place that there is, is found, and none before it is aligned.
-    fn in_32_bits_the_first_place_in_a_block_is_found(base: usize, size: usize, min: usize, exponent: u32, place: usize)
-    given exponent < usize::BITS && base.checked_add(size).is_some()
-        && place >= base && place - base <= size && min <= size - (place - base) && place & ((1 << exponent) - 1) == 0; {
-        offset_of(Addr::new(base), size, min, power(exponent)).is_some_and(|offset| base + offset <= place)
+    /// The place is the next multiple of the alignment, and found if what is wanted fits behind it. There is no other aligned
+    /// place before that multiple (`round_up_is_refused_only_at_the_end`), so it is the first, and none is missed.
+    fn the_next_multiple_is_the_place(base: usize, size: usize, min: usize, align: usize)
+    given Align::new(align).is_some() && base.checked_add(size).is_some(); {
+        let offset = Align::new(align).unwrap_or(Align::WORD).round_up(base).map(|place| place - base);
+        offset_of(Addr::new(base), size, min, Align::new(align).unwrap_or(Align::WORD))
+            == offset.filter(|offset| *offset <= size && min <= size - *offset)
     }
 
     /// Wherever a block of the ample size lies, the object fits into it: blocks of granules, in which a Tlsf looks.

@@ -6,8 +6,8 @@ mod place;
 use crate::law::laws;
 use place::{BITS, FAN, PAGE_BITS, bit_of, slot_of, word_of};
 
-/// The most levels of directories that a range of addresses needs, in units of two words.
-const LEVELS: u32 = if BITS == 64 { 8 } else { 3 };
+/// The most levels of directories that any number of bits needs.
+const LEVELS: u32 = if BITS == 64 { 9 } else { 4 };
 
 laws! {
     fn an_entry_is_in_its_directory(bit: usize, level: u32) given level < LEVELS; { slot_of(bit, level) < FAN }
@@ -22,7 +22,8 @@ laws! {
     /// Two pages part at some level, so no two units share a page by mistake.
     fn no_two_pages_are_reached_by_one_way(one: usize, other: usize) given one / PAGE_BITS != other / PAGE_BITS; {
         let differ = |level: u32| slot_of(one, level) != slot_of(other, level);
-        differ(0) || differ(1) || differ(2) || LEVELS > 3 && (differ(3) || differ(4) || differ(5) || differ(6) || differ(7) || differ(8))
+        let lowest = differ(0) || differ(1) || differ(2) || differ(3);
+        lowest || LEVELS == 9 && (differ(4) || differ(5) || differ(6) || differ(7) || differ(8))
     }
 
     fn a_unit_outside_of_the_range_has_no_bit(addr: usize, first: usize, units: usize)
