@@ -41,6 +41,8 @@ const HOT: usize = 1 << 1;
 const ARMED: usize = 1 << 2;
 /// It has left.
 const LEFT: usize = 1 << 3;
+/// It left in the steady state or later, and was never armed.
+const LEFT_UNARMED: usize = 1 << 4;
 
 /// A description, which the thread's own slot uses too.
 #[derive(Debug)]
@@ -113,9 +115,15 @@ impl Described {
         self.word(Word::State).fetch_or(ARMED, Ordering::Relaxed);
     }
 
-    /// Notes that the thread has left.
-    pub(crate) fn end(&self) {
-        self.word(Word::State).fetch_or(LEFT, Ordering::Relaxed);
+    /// Notes that the thread has left; `unarmed` says that the contract never bound it, and should have.
+    pub(crate) fn end(&self, unarmed: bool) {
+        let left = if unarmed { LEFT | LEFT_UNARMED } else { LEFT };
+        self.word(Word::State).fetch_or(left, Ordering::Relaxed);
+    }
+
+    /// Whether [`Described::end`] was told that the thread was never armed.
+    pub(crate) fn left_unarmed(&self) -> bool {
+        self.word(Word::State).load(Ordering::Relaxed) & LEFT_UNARMED != 0
     }
 
     /// Notes how many records were lost by now.

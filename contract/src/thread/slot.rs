@@ -218,10 +218,17 @@ impl Slot {
         self.attendance.is_present()
     }
 
-    /// Notes that the thread leaves.
-    pub(crate) fn leave(&self) {
-        self.described.end();
+    /// Notes that the thread leaves, and whether it should have been armed by now.
+    pub(crate) fn leave(&self, is_bound: bool) {
+        // A thread that was refused was never present.
+        self.described.end(is_bound && self.is_present() && !self.was_armed());
         self.attendance.leave();
+    }
+
+    /// Whether the thread left in the steady state or later without ever having been armed: no check of its guard
+    /// came after the steady state began.
+    pub(crate) fn left_unarmed(&self) -> bool {
+        self.described.left_unarmed()
     }
 
     /// Whether the thread is present and bound by the contract.
