@@ -71,9 +71,14 @@ impl Described {
         &self.words.in_use()[word as usize]
     }
 
-    /// Describes a thread that registers.
-    pub(crate) fn begin(&self, kind: ThreadKind, name: &str) {
+    /// Describes no thread.
+    pub(crate) fn reset(&self) {
         self.words.reset();
+    }
+
+    /// Begins to describe a thread that registers, of which nothing else is left. Readers find it only when it is
+    /// described wholly ([`Described::hold_to`]).
+    pub(crate) fn begin(&self, name: &str) {
         let (whole, name) = (name.len(), Name::new(name));
         let kept = name.as_str().as_bytes();
         let text = &self.words.in_use()[Word::Name as usize..];
@@ -86,14 +91,14 @@ impl Described {
             padded[..bytes.len()].copy_from_slice(bytes);
             word.store(usize::from_ne_bytes(padded), Ordering::Relaxed);
         }
-        let kind = if kind == ThreadKind::Hot { HOT } else { 0 };
-        self.word(Word::State).store(REGISTERED | kind, Ordering::Release);
     }
 
-    /// Notes what the thread is held to, and the detectors that it asked for.
-    pub(crate) fn hold_to(&self, classes: ViolationSet, wanted: DetectorSet) {
+    /// Notes what the thread is held to, and the detectors that it asked for; and last of all, that it is there.
+    pub(crate) fn hold_to(&self, kind: ThreadKind, classes: ViolationSet, wanted: DetectorSet) {
         self.word(Word::Held).store(classes.bits(), Ordering::Relaxed);
         self.word(Word::Wanted).store(wanted.bits(), Ordering::Relaxed);
+        let kind = if kind == ThreadKind::Hot { HOT } else { 0 };
+        self.word(Word::State).store(REGISTERED | kind, Ordering::Release);
     }
 
     /// The detectors that are live for the thread.

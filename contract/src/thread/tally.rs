@@ -41,7 +41,7 @@ impl Tally {
 pub(crate) const NUMBERS: usize = 8;
 
 /// Words of the numbers of all classes: counts, bytes, excused and excused bytes, each class by class.
-const WORDS: usize = NUMBERS / 2 * ViolationClass::COUNT;
+pub(crate) const WORDS: usize = NUMBERS / 2 * ViolationClass::COUNT;
 
 /// How many words a contract keeps of one thread: who it is, then its tallies.
 pub(crate) const THREAD_WORDS: usize = described::WORDS + 2 * WORDS;
