@@ -33,6 +33,11 @@ enum Word {
     Name = 8,
 }
 
+/// The index of [`Word::RecordsLost`], which only grows.
+const LOST: usize = Word::RecordsLost as usize;
+/// The index of [`Word::Overlapped`], which is counted.
+const OVERLAPPED: usize = Word::Overlapped as usize;
+
 /// A thread registered.
 const REGISTERED: usize = 1;
 /// It is a hot one.
@@ -64,7 +69,13 @@ impl Described {
 
     /// Keeps it in the slot again.
     pub(crate) fn take_back(&self) {
-        self.words.take_back();
+        self.words.take_back(|index, own, word| {
+            match index {
+                LOST => own.fetch_max(word, Ordering::Relaxed),
+                OVERLAPPED => own.fetch_add(word, Ordering::Relaxed),
+                _ => own.fetch_or(word, Ordering::Relaxed),
+            };
+        });
     }
 
     fn word(&self, word: Word) -> &AtomicUsize {
@@ -133,7 +144,8 @@ impl Described {
 
     /// Notes how many records were lost by now.
     pub(crate) fn note_lost(&self, lost: usize) {
-        self.word(Word::RecordsLost).store(lost, Ordering::Relaxed);
+        // The thread and its supervisor may be here at once, with different numbers.
+        self.word(Word::RecordsLost).fetch_max(lost, Ordering::Relaxed);
     }
 
     /// Counts an event that came while another one was written down.
@@ -143,3 +155,50 @@ impl Described {
 }
 
 const _: () = assert!(Word::Name as usize + 1 + NAME_SIZE / size_of::<usize>() <= WORDS);
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::words::atomics::zeros;
+
+    fn lost(described: &Described) -> usize {
+        described.word(Word::RecordsLost).load(Ordering::Relaxed)
+    }
+
+    /// The thread lost its sixth record while its supervisor was about to note the fifth.
+    #[test]
+    fn the_later_number_of_lost_records_stays() {
+        let described = Described::new();
+        described.note_lost(6);
+        described.note_lost(5);
+        assert_eq!(lost(&described), 6);
+    }
+
+    /// A handler counts in the slot before what is in the words has been taken over.
+    #[test]
+    fn what_a_handler_noted_meanwhile_is_not_added_twice() {
+        static SHARED: [AtomicUsize; WORDS] = zeros();
+        let described = Described::new();
+        described.arm();
+        described.add_live(DetectorSet::ALLOCATOR);
+        described.note_lost(6);
+        described.count_overlapped();
+        described.place(&SHARED);
+        described.begin("hot");
+        described.hold_to(ThreadKind::Hot, ViolationSet::ALLOC, DetectorSet::ALLOCATOR);
+        described.arm();
+        described.add_live(DetectorSet::ALLOCATOR);
+        described.note_lost(5);
+        described.count_overlapped();
+        described.take_back();
+        assert_eq!(described.word(Word::State).load(Ordering::Relaxed), REGISTERED | HOT | ARMED);
+        assert_eq!(described.live(), DetectorSet::ALLOCATOR);
+        assert_eq!(lost(&described), 6);
+        assert_eq!(
+            described.word(Word::Overlapped).load(Ordering::Relaxed),
+            2,
+            "these are counted one by one"
+        );
+        assert_eq!(described.word(Word::Held).load(Ordering::Relaxed), ViolationSet::ALLOC.bits());
+    }
+}

@@ -101,7 +101,9 @@ impl Tallies {
 
     /// Keeps the numbers here again, as they are now.
     pub(crate) fn take_back(&self) {
-        self.0.take_back();
+        self.0.take_back(|_, own, word| {
+            own.fetch_add(word, Ordering::Relaxed);
+        });
     }
 
     /// Adds events of a class. Only the class's writer calls this.
