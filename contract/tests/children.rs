@@ -7,15 +7,18 @@ mod common;
 
 use core::ffi::{CStr, c_int};
 use core::ptr;
+use core::sync::atomic::{AtomicI32, Ordering};
 use std::process::{Command, Output};
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 
 use common::{Reason, armed, contract, has_skipped, in_child};
 use tripoint_contract::internal::{LinuxKernel, ThreadDetectors};
-use tripoint_contract::mock::{Calls, Failing};
+use tripoint_contract::mock::{Calls, Failing, Refusal};
 use tripoint_contract::{
     Contract, DetectorSet, Guard, HotThread, Policies, Policy, Report, ViolationClass, ViolationSet,
 };
+use tripoint_oracle::forever;
 
 /// A hot thread under the filter, armed. `None` if the kernel refuses the filter.
 fn filtered(contract: &'static Contract<Reason, 4>) -> Option<Guard<Reason>> {
@@ -224,6 +227,82 @@ fn a_supervisor_that_is_always_refused_gives_up_and_says_so() {
                 .join()
                 .unwrap();
             }
+        });
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// What the kernel refuses to the supervisor of the next test: nothing yet.
+static REFUSED: LazyLock<Refusal> = LazyLock::new(|| Refusal::new(Calls::RESUME, 0));
+
+/// What a memory call failed with when the supervisor had given up.
+static FAILED: AtomicI32 = AtomicI32::new(0);
+
+/// Has the supervisor give up between the proof that it sees calls and the note that says so.
+fn give_up() {
+    REFUSED.refuse_all();
+    FAILED.store(map(), Ordering::Relaxed);
+}
+
+/// A supervisor that gives up before its thread notes what is live is found out.
+#[test]
+fn a_supervisor_that_gives_up_while_detectors_start_is_not_live() {
+    let Some(output) = in_child("a_supervisor_that_gives_up_while_detectors_start_is_not_live") else {
+        return on_hot_thread(|| {
+            let contract = contract();
+            let wanted = DetectorSet::MEMORY_CALLS | DetectorSet::FAULT_POLL;
+            // The poll of faults is the last detector to start.
+            let kernel = Failing::new(LinuxKernel, Calls::empty());
+            let kernel = kernel.with_refusal(&REFUSED).with_before(Calls::FAULTS, give_up);
+            let detectors = ThreadDetectors::new(kernel, wanted);
+            let thread = HotThread { detectors: wanted, ..HotThread::new("hot") };
+            let guard = contract.register_with(thread, detectors).unwrap();
+            guard.arm();
+            let (live, missing) = (guard.slot().live(), Report::new(contract).missing());
+            match FAILED.load(Ordering::Relaxed) {
+                0 => tripoint_oracle::skipped!("filters are refused here"),
+                failed => assert_eq!(failed, libc::ENOSYS),
+            }
+            assert_eq!((live, missing), (DetectorSet::FAULT_POLL, DetectorSet::MEMORY_CALLS));
+        });
+    };
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// A thread lives on without its guard, and its supervisor gives up: the next one's is live.
+#[test]
+fn a_former_threads_supervisor_takes_nothing_from_the_next_thread() {
+    let Some(output) = in_child("a_former_threads_supervisor_takes_nothing_from_the_next_thread") else {
+        return on_hot_thread(|| {
+            let contract: &'static Contract<Reason, 1> = forever(Contract::new());
+            contract.begin_init().unwrap();
+            let wanted = DetectorSet::MEMORY_CALLS;
+            let refusal: &'static Refusal = forever(Refusal::new(Calls::RESUME, 0));
+            let (left, has_left) = mpsc::channel();
+            let (go, wait) = mpsc::channel::<()>();
+            let former = thread::spawn(move || {
+                let kernel = Failing::new(LinuxKernel, Calls::empty()).with_refusal(refusal);
+                let thread = HotThread { detectors: wanted, ..HotThread::new("former") };
+                let guard = contract.register_with(thread, ThreadDetectors::new(kernel, wanted)).unwrap();
+                guard.rehearse();
+                drop(guard);
+                left.send(()).unwrap();
+                let _ = wait.recv();
+                map()
+            });
+            has_left.recv().unwrap();
+            contract.drain(drop);
+            let next = contract.register(HotThread { detectors: wanted, ..HotThread::new("next") }).unwrap();
+            next.rehearse();
+            let before = next.slot().live();
+            refusal.refuse_all();
+            drop(go);
+            let failed = former.join().unwrap();
+            match failed {
+                0 => tripoint_oracle::skipped!("filters are refused here"),
+                failed => assert_eq!(failed, libc::ENOSYS),
+            }
+            assert_eq!((before, next.slot().live()), (wanted, wanted));
         });
     };
     assert!(output.status.success(), "{output:?}");

@@ -78,8 +78,6 @@ fn a_guard_armed_by_hand_counts_as_armed() {
 fn a_thread_that_never_checked_spoils_the_proof() {
     let contract = contract();
     contract.begin_warmup().unwrap();
-    let silent = thread::spawn(move || contract.register_with(hot(), NoDetectors).unwrap().slot());
-    assert!(!silent.join().unwrap().was_armed());
     let guard = contract.register_with(hot(), NoDetectors).unwrap();
     thread::scope(|scope| {
         let (registered, wait) = std::sync::mpsc::channel::<()>();
@@ -96,7 +94,24 @@ fn a_thread_that_never_checked_spoils_the_proof() {
         assert_eq!(outcome(contract), Outcome::NotArmed, "one is there and unbound");
         drop(end);
     });
-    assert_eq!(outcome(contract), Outcome::Passed, "a thread that left before was released");
+    assert_eq!(outcome(contract), Outcome::NotArmed, "its end mends nothing");
+    contract.begin_teardown(&()).unwrap();
+    assert_eq!(outcome(contract), Outcome::NotArmed);
+}
+
+/// No contract binds a thread that leaves before SteadyState begins.
+#[test]
+fn a_thread_that_left_before_spoils_nothing() {
+    let contract = contract();
+    contract.begin_warmup().unwrap();
+    let left = thread::spawn(move || contract.register_with(hot(), NoDetectors).unwrap().slot());
+    assert!(!left.join().unwrap().was_armed());
+    let guard = contract.register_with(hot(), NoDetectors).unwrap();
+    contract.enter_steady_state(&()).unwrap();
+    guard.check();
+    assert_eq!(outcome(contract), Outcome::Passed);
+    drop(guard);
+    assert_eq!(outcome(contract), Outcome::Passed);
 }
 
 /// What happened while armed is counted apart from all that happened.

@@ -141,6 +141,9 @@ pub(crate) struct ContractThread {
     is_hot: u64,
     /// 1 if it was ever armed.
     was_armed: u64,
+    /// 1 if it left in the steady state or later and was never armed; 0 in older recordings.
+    #[serde(default)]
+    left_unarmed: u64,
     pub(crate) records_lost: u64,
     pub(crate) overlapped: u64,
     /// The classes that it is held to, the detectors that it asked for, and those that are live for it.
@@ -156,6 +159,11 @@ impl ContractThread {
 
     pub(crate) fn was_armed(&self) -> bool {
         self.was_armed != 0
+    }
+
+    /// Whether it is in the steady state and was not armed by now, or never will be.
+    pub(crate) fn is_unarmed(&self) -> bool {
+        self.left_unarmed != 0 || (self.is_live && !self.was_armed())
     }
 }
 

@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 
 use tripoint::contract::{
     AmnestyReason, Arenas, Budget, Contract, ContractAllocator, DetectorSet, HotThread, PoolEvents, Route,
@@ -126,6 +127,9 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         CONTRACT.enter_steady_state(&())?;
         return end(&is);
     }
+    if is("the second never checks") || is("the second leaves early") {
+        return beside_the_second(&is, thread);
+    }
     if is("never checks") {
         let _guard = CONTRACT.register(thread)?;
         CONTRACT.begin_warmup()?;
@@ -136,6 +140,39 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let cold = is("cold").then(|| CONTRACT.register_cold("logger", Budget::new(1_000, 1 << 20, 1_000_000_000)));
     let _cold = cold.transpose()?;
     run(&is, thread, pool.as_ref(), arena.as_ref())
+}
+
+/// The first is armed, and the second leaves without a check: in the steady state, or before.
+fn beside_the_second(
+    is: &impl Fn(&str) -> bool,
+    thread: HotThread<'static>,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let first = CONTRACT.register(thread)?;
+    std::thread::scope(|scope| {
+        let (registered, is_registered) = channel();
+        let (leave, may_leave) = channel::<()>();
+        let second = scope.spawn(move || -> tripoint::Result<()> {
+            let _guard = CONTRACT.register(HotThread { name: "second", ..thread })?;
+            let _ = registered.send(());
+            let _ = may_leave.recv();
+            Ok(())
+        });
+        is_registered.recv()?;
+        if is("the second never checks") {
+            CONTRACT.begin_warmup()?;
+            CONTRACT.enter_steady_state(&())?;
+            drop(leave);
+            second.join().map_err(|_| "the second panicked")??;
+        } else {
+            drop(leave);
+            second.join().map_err(|_| "the second panicked")??;
+            CONTRACT.begin_warmup()?;
+            CONTRACT.enter_steady_state(&())?;
+        }
+        first.check();
+        drop(first);
+        end(is)
+    })
 }
 
 fn run<'p>(

@@ -134,6 +134,13 @@ impl<K: Kernel> ThreadDetectors<K> {
         }
     }
 
+    /// Gives up filtered calls if their supervisor has: it may have done so before they were noted as live.
+    fn end_unsupervised(&self, slot: &Slot) {
+        if self.supervisor.as_ref().is_some_and(Waiting::has_failed) {
+            slot.remove_live(FILTERED);
+        }
+    }
+
     /// Whether a deliberate fault and memory call moves the tally of a class.
     fn moves(&self, slot: &Slot, class: ViolationClass) -> bool {
         let before = slot.tally(class).count;
@@ -188,6 +195,7 @@ impl<K: Kernel> Detectors for ThreadDetectors<K> {
     /// to a fresh page (design/contract.md `.fault.own`).
     fn poll(&mut self, slot: &'static Slot) {
         self.end_displaced_traps(slot);
+        self.end_unsupervised(slot);
         let Some(before) = self.polled else { return };
         let Some(mut now) = self.reading(slot) else { return };
         for ((class, now), before) in FAULTS.into_iter().zip(&mut now).zip(before) {

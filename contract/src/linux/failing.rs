@@ -8,7 +8,7 @@ use std::thread::Thread;
 use std::vec::Vec;
 
 use bitflags::bitflags;
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::linux::kernel::{Errno, FaultKind, Faults, Instruction, Kernel, Residence, Wait};
 
@@ -62,19 +62,25 @@ bitflags! {
     }
 }
 
-/// The refusal of one call among many: the `nth` of some kinds, once.
+/// The refusal of one call among many: the `nth` of some kinds, once. Or of all of them, from a moment on.
 #[derive(Debug)]
 pub struct Refusal {
     calls: Calls,
     nth: usize,
     seen: AtomicUsize,
+    all: AtomicBool,
 }
 
 impl Refusal {
     /// Refuses the `nth` call of these kinds; the first is 1, and 0 is none.
     #[must_use]
     pub fn new(calls: Calls, nth: usize) -> Self {
-        Self { calls, nth, seen: AtomicUsize::new(0) }
+        Self { calls, nth, seen: AtomicUsize::new(0), all: AtomicBool::new(false) }
+    }
+
+    /// Refuses all calls of these kinds from here on.
+    pub fn refuse_all(&self) {
+        self.all.store(true, Ordering::SeqCst);
     }
 
     /// The number of calls of these kinds so far, the refused one included.
@@ -88,7 +94,8 @@ impl Refusal {
     }
 
     fn refuses(&self, call: Calls) -> bool {
-        self.calls.contains(call) && self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.nth
+        self.calls.contains(call)
+            && (self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.nth || self.all.load(Ordering::SeqCst))
     }
 }
 

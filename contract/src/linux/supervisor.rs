@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
 use tripoint_core::aver;
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 use tripoint_stack::Site;
 
 use crate::linux::calls::{class_of_call, size_of_call};
@@ -51,6 +51,8 @@ const ABANDONED: usize = usize::MAX - 1;
 struct Mailbox {
     /// A descriptor, [`NOTHING`] or [`ABANDONED`].
     listener: AtomicUsize,
+    /// Set when the supervisor has given up.
+    has_failed: AtomicBool,
     thread: OnceLock<(&'static Slot, usize, usize)>,
 }
 
@@ -70,18 +72,22 @@ impl Waiting {
     /// # Errors
     /// If the system starts no thread, or cannot keep a forked child from waiting forever.
     pub(super) fn start<K: Kernel>(kernel: K, may_ask: bool) -> Result<Self, Errno> {
-        let mailbox = Arc::new(Mailbox { listener: AtomicUsize::new(NOTHING), thread: OnceLock::new() });
+        let mailbox = Arc::new(Mailbox {
+            listener: AtomicUsize::new(NOTHING),
+            has_failed: AtomicBool::new(false),
+            thread: OnceLock::new(),
+        });
         let shared = Arc::clone(&mailbox);
         kernel.prepare_children()?;
         let place = Place::claim();
         let note = place.note();
         let work = move || {
             if let Some(filtered) = shared.wait(place) {
-                let slot = filtered.slot;
-                let ended = Supervisor { kernel, filtered, may_ask, asked: None, counted: None }.run();
-                if ended.is_err() {
-                    // From here on the thread's filtered calls fail, and are not seen.
-                    slot.remove_live(FILTERED);
+                let mut supervisor = Supervisor { kernel, filtered, may_ask, asked: None, counted: None };
+                if supervisor.run().is_err() {
+                    // When the listener is closed, the thread's filtered calls fail, and are not seen.
+                    shared.has_failed.store(true, Ordering::Release);
+                    supervisor.filtered.remove_live();
                 }
             }
         };
@@ -93,6 +99,12 @@ impl Waiting {
     pub(super) fn expect(&self, slot: &'static Slot, thread: usize) {
         let first = self.mailbox.thread.set((slot, slot.attendance.tenancy(), thread)).is_ok();
         aver!(first, "a supervisor for thread {thread} waits for another thread already");
+    }
+
+    /// Whether the supervisor has given up. It may have done so before its thread noted which detectors are live, so
+    /// the thread asks afterwards.
+    pub(super) fn has_failed(&self) -> bool {
+        self.mailbox.has_failed.load(Ordering::Acquire)
     }
 
     /// Hands the listener over. Makes no call about memory, and none that waits.
@@ -153,7 +165,19 @@ impl Filtered {
     /// Whether the slot is still this thread's. A thread may live on without its guard, and
     /// another may have taken the slot.
     fn is_present(&self) -> bool {
-        self.slot.is_present() && self.slot.attendance.tenancy() == self.tenancy
+        self.slot.is_present() && self.has_slot()
+    }
+
+    /// Whether no other thread has taken the slot.
+    fn has_slot(&self) -> bool {
+        self.slot.attendance.tenancy() == self.tenancy
+    }
+
+    /// Notes that filtered calls are no longer seen; also of a thread that has left, which may have made some before.
+    fn remove_live(&self) {
+        if self.has_slot() {
+            self.slot.remove_live(FILTERED);
+        }
     }
 }
 

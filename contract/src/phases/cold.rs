@@ -38,7 +38,7 @@ impl ColdRegistration {
 impl Drop for ColdRegistration {
     fn drop(&mut self) {
         platform::detach(self.slot);
-        self.slot.leave();
+        self.slot.leave(false);
     }
 }
 

@@ -137,11 +137,12 @@ impl<R: AmnestyReason, const THREADS: usize> Contract<R, THREADS> {
             classes: &ViolationClass::NAMES,
             detectors: &DetectorSet::NAMES,
         };
+        // First: the words are given only once.
+        platform::prepare_children()?;
         if let Some(words) = hook.words_for(&kept)? {
             if words.len() < THREADS * kept.of_thread() {
                 return Err(Error::Parameter("the hook has too few words for all threads of the contract"));
             }
-            platform::prepare_children()?;
             self.session.tally_place.set(words, platform::process());
         }
         self.session.observer.set(hook)

@@ -287,7 +287,7 @@ impl<R: AmnestyReason, D: Detectors> Drop for Guard<R, D> {
         self.judge_if_armed();
         self.slot.set_mode(Mode::Counting);
         platform::detach(self.slot);
-        self.slot.leave();
+        self.slot.leave(self.phase() >= Phase::SteadyState);
     }
 }
 

@@ -111,13 +111,15 @@ impl<'a, R: AmnestyReason, const THREADS: usize> Report<'a, R, THREADS> {
     }
 
     /// Whether the contract bound its hot threads. At least one was armed, by the lifecycle
-    /// or by hand; and from SteadyState on, so was every one that is still there. A thread
-    /// that has left still counts as armed.
+    /// or by hand; and so was every one that was there when SteadyState began, or later. A thread
+    /// that has left still counts as armed, or as not armed.
     #[must_use]
     pub fn was_armed(&self) -> bool {
         let reached = self.contract.phase() >= Phase::SteadyState;
         let ever = self.hot().any(Slot::was_armed) || self.contract.threads().any(Slot::was_formerly_armed);
-        ever && self.hot().all(|slot| slot.was_armed() || !slot.is_present() || !reached)
+        let escapes =
+            |slot: &Slot| slot.left_unarmed() || (reached && slot.is_present() && !slot.was_armed());
+        ever && !self.hot().any(escapes)
     }
 
     /// The outcome of the session. It is the same while threads run, after they are joined,

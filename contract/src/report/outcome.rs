@@ -3,7 +3,7 @@
 /// How a session went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No hot thread was ever armed, or one that is still there was not in SteadyState.
+    /// No hot thread was ever armed, or one that was there in SteadyState was not.
     NotArmed,
     /// Violations were found.
     Violated,

@@ -25,14 +25,15 @@ impl<const WORDS: usize> Placed<WORDS> {
     }
 
     /// Keeps the numbers here again, as they are now: in a forked child, which may share the words with its
-    /// parent (design/contract.md `.tallies.child`).
-    pub(crate) fn take_back(&self) {
+    /// parent (design/contract.md `.tallies.child`). `merge` gets the index of a word, the word that is used from now
+    /// on, and the number so far.
+    pub(crate) fn take_back(&self, merge: impl Fn(usize, &AtomicUsize, usize)) {
         let elsewhere = self.elsewhere.swap(core::ptr::null_mut(), Ordering::AcqRel);
         // SAFETY: the pointer is null, or `place` made it of a reference that is valid forever.
         let Some(elsewhere) = (unsafe { elsewhere.as_ref() }) else { return };
         // A signal handler may have counted here already.
-        for (own, word) in self.own.iter().zip(elsewhere) {
-            own.fetch_add(word.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (index, (own, word)) in self.own.iter().zip(elsewhere).enumerate() {
+            merge(index, own, word.load(Ordering::Relaxed));
         }
     }
 

@@ -155,8 +155,8 @@ impl Slot {
         self.index.store(index, Ordering::Relaxed);
         self.cold.store(kind == ThreadKind::Cold, Ordering::Relaxed);
         self.name.set(name);
-        self.described.begin(kind, name);
         self.forget();
+        self.described.begin(name);
         // These are most of a slot; the other words are written in its normal use.
         self.records.prefault();
         self.call_site.reset();
@@ -168,6 +168,8 @@ impl Slot {
             self.formerly_armed.store(true, Ordering::Relaxed);
         }
         self.mode.store(Mode::Counting as usize, Ordering::Relaxed);
+        // Before the tallies, which are the former thread's as long as its name is there.
+        self.described.reset();
         self.tallies.reset();
         self.armed_tallies.reset();
         self.heap_tallies.reset();
@@ -182,10 +184,11 @@ impl Slot {
         self.alarms() == 0 && self.records_lost() == 0 && self.records.is_empty()
     }
 
+    /// Completes the description: from here on readers find the thread.
     pub(crate) fn hold_to(&self, classes: ViolationSet, wanted: DetectorSet) {
         self.held.store(classes.bits(), Ordering::Relaxed);
         self.wanted.store(wanted.bits(), Ordering::Relaxed);
-        self.described.hold_to(classes, wanted);
+        self.described.hold_to(self.kind(), classes, wanted);
     }
 
     pub(crate) fn set_budget(&self, budget: Budget) {
@@ -218,10 +221,17 @@ impl Slot {
         self.attendance.is_present()
     }
 
-    /// Notes that the thread leaves.
-    pub(crate) fn leave(&self) {
-        self.described.end();
+    /// Notes that the thread leaves, and whether it should have been armed by now.
+    pub(crate) fn leave(&self, is_bound: bool) {
+        // A thread that was refused was never present.
+        self.described.end(is_bound && self.is_present() && !self.was_armed());
         self.attendance.leave();
+    }
+
+    /// Whether the thread left in the steady state or later without ever having been armed: no check of its guard
+    /// came after the steady state began.
+    pub(crate) fn left_unarmed(&self) -> bool {
+        self.described.left_unarmed()
     }
 
     /// Whether the thread is present and bound by the contract.
@@ -425,4 +435,41 @@ impl Slot {
 #[must_use]
 pub fn last_call_site(slot: &Slot) -> (usize, Site) {
     slot.call_site.last()
+}
+
+#[cfg(all(test, not(tripoint_loom)))]
+mod tests {
+    use super::*;
+    use crate::thread::observation::{Evidence, Observation};
+    use crate::thread::{described, tally};
+
+    /// The words are one static each, so this is the only test that has them.
+    fn placed() -> PlacedThread {
+        static DESCRIBED: [AtomicUsize; described::WORDS] = zeros();
+        static TALLIES: [[AtomicUsize; tally::WORDS]; 2] = [zeros(), zeros()];
+        (&DESCRIBED, [&TALLIES[0], &TALLIES[1]])
+    }
+
+    /// A reader of the words finds a new name only with numbers of its own.
+    #[test]
+    fn readers_find_a_thread_when_its_description_is_complete() {
+        let (slot, placed) = (Slot::new(), placed());
+        slot.connect(&Observer::new(), Some(placed));
+        let (described, [all, armed]) = placed;
+        let state = || described[0].load(Ordering::Relaxed);
+        let counted = || all.iter().chain(armed).any(|word| word.load(Ordering::Relaxed) != 0);
+        for (name, kind, state_after) in [("first", ThreadKind::Hot, 0b11), ("second", ThreadKind::Cold, 0b1)]
+        {
+            slot.describe_thread(0, kind, name);
+            assert_eq!((state(), counted()), (0, false), "{name} is not there yet");
+            slot.hold_to(ViolationSet::ALLOC, DetectorSet::ALLOCATOR);
+            assert_eq!(state(), state_after, "{name}");
+            let [held, wanted] = [1, 2].map(|word: usize| described[word].load(Ordering::Relaxed));
+            assert_eq!((held, wanted), (ViolationSet::ALLOC.bits(), DetectorSet::ALLOCATOR.bits()));
+            slot.set_mode(Mode::Armed);
+            slot.observe(Observation::new(ViolationClass::Alloc, 8), || Evidence::NONE);
+            assert!(counted() && state() != state_after);
+            slot.leave(false);
+        }
+    }
 }

@@ -41,7 +41,7 @@ impl Tally {
 pub(crate) const NUMBERS: usize = 8;
 
 /// Words of the numbers of all classes: counts, bytes, excused and excused bytes, each class by class.
-const WORDS: usize = NUMBERS / 2 * ViolationClass::COUNT;
+pub(crate) const WORDS: usize = NUMBERS / 2 * ViolationClass::COUNT;
 
 /// How many words a contract keeps of one thread: who it is, then its tallies.
 pub(crate) const THREAD_WORDS: usize = described::WORDS + 2 * WORDS;
@@ -101,7 +101,9 @@ impl Tallies {
 
     /// Keeps the numbers here again, as they are now.
     pub(crate) fn take_back(&self) {
-        self.0.take_back();
+        self.0.take_back(|_, own, word| {
+            own.fetch_add(word, Ordering::Relaxed);
+        });
     }
 
     /// Adds events of a class. Only the class's writer calls this.

@@ -263,7 +263,8 @@ pub const TALLY_THREAD_WORDS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum TallyThreadWord {
-    /// Bit 0: a thread registered; bit 1: as a hot one; bit 2: it was armed; bit 3: it has left.
+    /// Bit 0: a thread registered; bit 1: as a hot one; bit 2: it was armed; bit 3: it has left; bit 4: in the steady
+    /// state or later, as a hot one that was never armed.
     State = 0,
     /// The classes that it is held to.
     Held,

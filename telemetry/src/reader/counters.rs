@@ -303,6 +303,7 @@ impl Listed for ContractThread {
             ("thread", self.thread),
             ("is_hot", self.is_hot.into()),
             ("was_armed", self.was_armed.into()),
+            ("left_unarmed", self.left_unarmed.into()),
             ("records_lost", self.records_lost),
             ("overlapped", self.overlapped),
         ]

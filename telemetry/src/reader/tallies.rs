@@ -71,6 +71,8 @@ pub struct ContractThread {
     pub was_armed: bool,
     /// Whether it has left.
     pub has_left: bool,
+    /// Whether it left in the steady state or later, as a hot one that was never armed.
+    pub left_unarmed: bool,
     /// The names of the classes that it is held to.
     pub held: Vec<Text>,
     /// The names of the detectors that it asked for.
@@ -176,6 +178,7 @@ fn contract_thread(head: &[u64; HEAD], thread: u64, words: &[u64]) -> Option<Con
         is_hot: is(1),
         was_armed: is(2),
         has_left: is(3),
+        left_unarmed: is(4),
         held: names(TallyWord::Names, TallyThreadWord::Held),
         wanted: names(TallyWord::DetectorNames, TallyThreadWord::Wanted),
         live: names(TallyWord::DetectorNames, TallyThreadWord::Live),

@@ -374,12 +374,15 @@ fn counters_are_read_without_events() {
     assert_eq!(read["tallies"]["entries"][0]["armed_count"], json!(14));
     let [thread] = &counters.contract_threads.entries[..] else { panic!("{counters:?}") };
     assert_eq!((thread.thread, thread.name.as_str()), (1, Some("a hot thread of thirty bytes ")));
-    assert_eq!((thread.is_hot, thread.was_armed, thread.has_left), (true, false, true));
+    assert_eq!(
+        (thread.is_hot, thread.was_armed, thread.has_left, thread.left_unarmed),
+        (true, false, true, true)
+    );
     assert_eq!((thread.records_lost, thread.overlapped), (4, 5));
     assert!(
         shown.contains(
-            "thread name=\"a hot thread of thirty bytes \" thread=1 is_hot=1 was_armed=0 records_lost=4 overlapped=5 \
-             held=fill wanted=allocator,fault_trap live=fault_trap, gone\n"
+            "thread name=\"a hot thread of thirty bytes \" thread=1 is_hot=1 was_armed=0 left_unarmed=1 records_lost=4 \
+             overlapped=5 held=fill wanted=allocator,fault_trap live=fault_trap, gone\n"
         ),
         "{shown}"
     );
@@ -407,7 +410,7 @@ fn tallies(version: u64) -> Vec<u64> {
         name(8 + 16 * 4, "allocator");
         name(8 + 17 * 4, "fault_trap");
         name(first + thread + 8, "a hot thread of thirty bytes ");
-        [0b1011, 0b10, 0b11, 0b10, 4, 5]
+        [0b11011, 0b10, 0b11, 0b10, 4, 5]
             .into_iter()
             .enumerate()
             .for_each(|(at, word)| tallies[first + thread + at] = word);

@@ -78,8 +78,8 @@ fn of_contract(summary: &Summary) -> Vec<String> {
         return found;
     }
     let hot = || summary.contract.iter().filter(|thread| thread.is_hot());
-    let late = hot().filter(|thread| !thread.was_armed() && thread.is_live);
-    found.extend(late.map(|thread| format!("thread: '{}' was never armed", thread.name)));
+    let unarmed = hot().filter(|thread| thread.is_unarmed());
+    found.extend(unarmed.map(|thread| format!("thread: '{}' was never armed", thread.name)));
     if !hot().any(ContractThread::was_armed) {
         found.push("thread: no hot thread was armed; check its guard once per turn".to_owned());
     }
