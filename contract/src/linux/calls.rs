@@ -25,6 +25,7 @@ pub(super) struct WaitCall {
 }
 
 /// Which calls of a number wait, as far as their arguments say so: a filter cannot read memory.
+#[cfg_attr(not(target_pointer_width = "64"), allow(dead_code, reason = "no number is known there"))]
 pub(super) enum When {
     Always,
     /// If these bits of an argument are one of the values.

@@ -10,8 +10,8 @@ use crate::words::class::ViolationSet;
 use crate::words::detector_set::DetectorSet;
 use crate::words::name::{NAME_SIZE, Name};
 
-/// How many words describe a thread.
-pub(crate) const WORDS: usize = 16;
+/// How many words describe a thread. Those of telemetry have 64 bits.
+pub(crate) const WORDS: usize = if cfg!(target_pointer_width = "64") { 16 } else { 24 };
 
 /// The words that describe a thread. Those after the name are free.
 #[derive(Clone, Copy)]
