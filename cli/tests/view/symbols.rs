@@ -2,11 +2,14 @@
 //!
 //! Skipped, with a message, if there is no `objcopy`.
 
+use core::time::Duration;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use tripoint_core::{Event, EventHook};
 use tripoint_stack::Site;
@@ -56,7 +59,16 @@ fn recorded_by(program: &Path, options: &[&str]) -> String {
     let mut child = Command::new(program);
     // Tests take no arguments that are not UTF-8, and the first is the program's name.
     child.arg0("program").args(["--exact", "symbols::the_child"]).env(CHILD, &recording);
-    let ran = child.output();
+    // Another test's process may have inherited the program while it was written, until it runs a program of its own.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let ran = loop {
+        match child.output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
+                std::thread::yield_now();
+            }
+            ran => break ran,
+        }
+    };
     assert!(ran.unwrap().status.success());
     site(&recording, options)
 }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use tripoint_contract::ViolationClass;
+
 /// Where the made memory is, and how long it is.
 const ADDRESS: u64 = 0x10000;
 const BYTES: usize = 0x2000;
@@ -55,7 +57,7 @@ fn memory(word: usize, version: u64) -> Memory {
             name_size,
             accounts,
             account_size,
-            12,
+            ViolationClass::ALL.len() as u64,
             0,
             w,
             OWN as u64,
