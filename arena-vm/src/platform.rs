@@ -203,7 +203,8 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// - Nothing else uses the pages meanwhile.
     unsafe fn populate(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
 
-    /// As [`Platform::populate`], for pages that other threads may be using meanwhile.
+    /// As [`Platform::populate`], for pages that other threads may be using meanwhile. The default refuses: touching the
+    /// pages would race with these threads.
     ///
     /// # Errors
     /// If the platform has no memory, or cannot do this at all, and if a page is not
@@ -212,16 +213,20 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
     /// # Safety
     /// - `base` and `size` name pages of one reservation. Other threads may commit and decommit them
     ///   meanwhile: this makes no access to the memory itself.
-    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "populate_in_use", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
-    /// Asks for huge pages behind the range from here on. This is only advice.
+    /// Asks for huge pages behind the range from here on. This is only advice. The default refuses.
     ///
     /// # Errors
     /// If the platform has none.
     ///
     /// # Safety
     /// - `base` and `size` name pages of one reservation.
-    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "advise_huge_pages", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
     /// Puts huge pages behind the range at once, also while threads use it. The default
     /// refuses.
@@ -365,32 +370,38 @@ pub unsafe trait Platform: Send + Sync + fmt::Debug {
         Err(PlatformError { call: "unmap_file", code: 0, addr: base.addr().get(), size, limit: None })
     }
 
-    /// Populates committed pages, and keeps them in memory until they are unlocked.
+    /// Populates committed pages, and keeps them in memory until they are unlocked. The default refuses.
     ///
     /// # Errors
     /// If the platform refuses. Some of the pages may be locked then.
     ///
     /// # Safety
     /// - `base` and `size` name pages of one reservation, which are committed.
-    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "lock", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
-    /// Undoes [`Platform::lock`]. The pages need not be locked.
+    /// Undoes [`Platform::lock`]. The pages need not be locked. The default refuses.
     ///
     /// # Errors
     /// If the platform refuses. Some of the pages may be unlocked then.
     ///
     /// # Safety
     /// - `base` and `size` name pages of one reservation.
-    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "unlock", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
-    /// Keeps the range out of child processes: there it is not mapped at all.
+    /// Keeps the range out of child processes: there it is not mapped at all. The default refuses.
     ///
     /// # Errors
     /// If the platform refuses, or cannot do this at all.
     ///
     /// # Safety
     /// - `base` and `size` name pages of one reservation.
-    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError>;
+    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
+        Err(PlatformError { call: "no_inherit", code: 0, addr: base.addr().get(), size, limit: None })
+    }
 
     /// Makes ready to watch writes to a reservation, and does nothing if that is done. Nothing is watched so far. Each
     /// reservation has a watch of its own. A child process has to open its copy of a watch again. The default

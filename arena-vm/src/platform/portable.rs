@@ -79,25 +79,4 @@ unsafe impl Platform for Portable {
         unsafe { touch(base, size, PAGE_SIZE) };
         Ok(())
     }
-
-    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // Touching the pages would race with the threads that use them.
-        Err(refused("populate_in_use", base.addr().get(), size))
-    }
-
-    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(refused("advise_huge_pages", base.addr().get(), size))
-    }
-
-    unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(refused("lock", base.addr().get(), size))
-    }
-
-    unsafe fn unlock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(refused("unlock", base.addr().get(), size))
-    }
-
-    unsafe fn no_inherit(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(refused("no_inherit", base.addr().get(), size))
-    }
 }

@@ -131,15 +131,6 @@ unsafe impl Platform for Windows {
         Ok(())
     }
 
-    unsafe fn populate_in_use(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        // Touching the pages would race with the threads that use them.
-        Err(PlatformError { call: "populate_in_use", code: 0, addr: base.addr().get(), size, limit: None })
-    }
-
-    unsafe fn advise_huge_pages(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
-        Err(PlatformError { call: "advise_huge_pages", code: 0, addr: base.addr().get(), size, limit: None })
-    }
-
     unsafe fn lock(&self, base: NonNull<u8>, size: usize) -> Result<(), PlatformError> {
         // SAFETY: committed pages of one reservation.
         answer(unsafe { VirtualLock(base.as_ptr().cast(), size) }, "lock", base, size)
