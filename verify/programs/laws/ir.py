@@ -1,4 +1,4 @@
-"""Functions of LLVM's assembly without loops, as terms of Z3 (see verify/laws).
+"""Functions of LLVM IR without loops, as terms of Z3 (see verify/laws).
 
 All that may go wrong is a term, too: a panic or another call, undefined behaviour, poison that decides something. What is
 not understood is `Refused`, never left out.
@@ -770,7 +770,7 @@ class Function:
 
 
 class Module:
-    """A file of LLVM's assembly: its functions as lines, and its constants as bytes."""
+    """A file of LLVM IR: its functions as lines, and its constants as bytes."""
 
     def __init__(self, text):
         layout = re.search(r'^target datalayout = "([^"]*)"', text, re.M).group(1)

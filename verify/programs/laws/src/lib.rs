@@ -1,7 +1,7 @@
 //! Laws of the sums on which memory safety rests.
 //!
 //! The files of the product are taken in as they are, so this crate has the modules that they name. `verify/laws` proves each
-//! law for all numbers, on the assembly that the compiler makes of it; the tests of this crate try it with some.
+//! law for all numbers, on the LLVM IR that the compiler makes of it; the tests of this crate try it with some.
 #![no_std]
 // The sums are asked by laws alone, and not all of them.
 #![allow(dead_code, unreachable_pub, missing_docs)]
@@ -38,8 +38,8 @@ pub mod tlsf;
 pub mod untrue;
 pub mod values;
 
+// What files name from the root of their crates.
 pub use packets::error::PacketError;
-
 pub use values::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
 pub use values::align::Align;
 
