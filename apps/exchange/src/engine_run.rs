@@ -33,7 +33,7 @@ use crate::input::{Block, Source};
 use crate::places::heap::{Global, Heap};
 use crate::places::stored::Stored;
 use crate::places::{Home, Places};
-use crate::report::{Commas, line};
+use crate::report::{Commas, known, line};
 use crate::run::{
     CONTRACT, Outcome, ROUTES, Shared, create_arena, hot_thread, no_thread, touch_stack, watch,
 };
@@ -551,8 +551,6 @@ impl fmt::Display for EngineOutcome {
                 continue;
             };
             let faults = steady.minor_faults.zip(steady.major_faults);
-            let known =
-                |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
             let faults = known(faults.map(|(minor, major)| minor + major));
             let interruptions = known(steady.interruptions);
             line(

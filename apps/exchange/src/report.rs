@@ -56,6 +56,11 @@ impl fmt::Display for Mebibytes {
     }
 }
 
+/// A count that the kernel may not tell.
+pub fn known(count: Option<u64>) -> String {
+    count.map_or_else(|| "not known".to_owned(), |count| Commas(count).to_string())
+}
+
 struct Best(Option<Depth>);
 
 impl fmt::Display for Best {
@@ -148,9 +153,6 @@ impl Outcome {
     }
 
     fn write_steady(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = |count: Option<u64>| {
-            count.map_or_else(|| "not known".to_owned(), |count| Commas(count).to_string())
-        };
         let steady = &self.steady;
         line(
             f,

@@ -4,7 +4,7 @@ use decompress::compress::{gzip, zstd};
 
 use super::*;
 
-fn small_day() -> Vec<u8> {
+pub(super) fn small_day() -> Vec<u8> {
     exchange(&[&["day"], &SMALL[..]].concat()).stdout
 }
 

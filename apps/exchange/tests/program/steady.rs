@@ -1,5 +1,6 @@
 //! The steady part of days that are not quiet: a burst, the recorded pace, half a day (design/exchange.md `.run`).
 
+use super::inputs::small_day;
 use super::*;
 
 /// (design/exchange.md `.run.burst`)
@@ -22,7 +23,7 @@ fn a_burst_costs_the_steady_part_nothing() {
 /// (design/exchange.md `.run.pace`)
 #[test]
 fn messages_wait_until_they_are_due() {
-    let day = day_of(&run_day());
+    let day = day_of(&small_day());
     let end = day.last().unwrap().0;
     let first = day[20_000].0;
     // As fast as lets the steady part last half a second.
@@ -38,10 +39,6 @@ fn messages_wait_until_they_are_due() {
     for wrong in ["0", "-1", "inf", "fast"] {
         assert_eq!(run_small(&[&format!("--as-recorded={wrong}")]).status.code(), Some(2), "{wrong}");
     }
-}
-
-fn run_day() -> Vec<u8> {
-    exchange(&[&["day"], &SMALL[..]].concat()).stdout
 }
 
 /// The messages of a day, with their times: the six bytes behind the length, the type, the stock and the tracking number.
@@ -60,7 +57,7 @@ fn day_of(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
 /// (design/exchange.md `.run.whole`)
 #[test]
 fn a_day_without_its_end_is_told() {
-    let day = run_day();
+    let day = small_day();
     let told = |ran: Output| {
         assert!(ran.status.success(), "{}", text(&ran.stderr));
         text(&ran.stdout).contains("does not end with the end of messages")
