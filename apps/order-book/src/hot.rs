@@ -252,6 +252,7 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
             }
             self.rehearsal.refuse(&mut self.scratch);
             self.rehearsal.hand_off();
+            self.coordinator.pass_rehearsal();
             self.guard.check();
         }
         self.keeper.books.end_growth();

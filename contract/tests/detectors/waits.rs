@@ -4,6 +4,7 @@ use core::ffi::c_int;
 use core::hint::black_box;
 use core::mem::MaybeUninit;
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -151,16 +152,18 @@ fn waits<R: tripoint_contract::AmnestyReason, D: tripoint_contract::Detectors>(g
 
 /// Has `acquire` wait for what another thread holds until it is seen waiting, or for `DEADLINE`.
 fn contended(guard: &Guard<Reason>, hold: impl FnOnce(&dyn Fn()) + Send + 'static, acquire: impl FnOnce()) {
+    // A new turn, which has room for a record: to report the last one may have waited for the tables of symbols.
+    guard.check();
     let (slot, before) = (guard.slot(), waits(guard));
-    let (ready, is_ready) = mpsc::channel();
+    // A channel may yield the processor while it is asked, which is a wait.
+    let is_ready: &AtomicBool = forever(AtomicBool::new(false));
     let holder = thread::spawn(move || {
         hold(&|| {
-            ready.send(()).unwrap();
+            is_ready.store(true, Ordering::Release);
             wait_until(|| slot.tally(ViolationClass::Wait).count > before);
         });
     });
-    // Asked again and again, because to wait for it is a wait.
-    while is_ready.try_recv().is_err() {
+    while !is_ready.load(Ordering::Acquire) {
         core::hint::spin_loop();
     }
     acquire();

@@ -406,7 +406,7 @@ fn the_warm_up_takes_every_route_as_often_as_asked() {
     assert_succeeds(&output);
     let routes = report["contract"]["routes"].as_array().unwrap();
     let minimum = |route: &Value| route["minimum"].as_u64().unwrap();
-    assert_eq!(routes.iter().map(minimum).collect::<Vec<_>>(), [100, 100, 100, 4]);
+    assert_eq!(routes.iter().map(minimum).collect::<Vec<_>>(), [100, 100, 100, 4, 2]);
     assert!(routes.iter().all(|route| route["passes"].as_u64() >= Some(minimum(route))));
     assert!(report["contract"]["warmup_rounds"].as_u64() >= Some(1));
 }
