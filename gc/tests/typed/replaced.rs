@@ -185,10 +185,16 @@ fn a_transform_is_atomic() {
             }
             let mut transform = Transform::create(objects.heap(), 1).unwrap();
             for round in 1..=ROUNDS {
-                mutator.enter(|inside| {
-                    let new = inside.alloc(Item { name: round, copy: round, next: None });
-                    transform.add(inside, roots.0.get(inside).unwrap(), new.unwrap()).unwrap();
-                });
+                // The other threads may have used up the memory since the last collection.
+                while mutator.enter(|inside| {
+                    let Ok(new) = inside.alloc(Item { name: round, copy: round, next: None }) else {
+                        return true;
+                    };
+                    transform.add(inside, roots.0.get(inside).unwrap(), new).unwrap();
+                    false
+                }) {
+                    mutator.collect(ALL).unwrap();
+                }
                 let replaced = mutator.stop(Duration::MAX).map(|mut stopped| transform.apply(&mut stopped));
                 assert_eq!(replaced, Ok(Ok(2)));
                 if round % 10 == 0 {
