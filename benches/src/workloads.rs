@@ -9,7 +9,7 @@
 //! | `bulk` | many small objects, freed all at once |
 //! | `holes` | first fit behind many holes |
 //! | `locked` | pools without a cache |
-//! | `ring`, `producers` | one thread makes objects, and another takes them back |
+//! | `ring`, `mixed_ring`, `producers` | one thread makes objects, and another takes them back |
 //! | `scaling` | from one thread to two |
 //! | `trips` | what trips cost |
 //! | `tails` | how long single allocations take at worst |
@@ -25,6 +25,7 @@ mod growth;
 mod holes;
 mod locked;
 mod mixed;
+mod mixed_ring;
 mod objects;
 mod pair;
 mod producers;
@@ -44,7 +45,7 @@ pub use pair::run_one as run_pairs;
 pub type Workload = fn(bool) -> Vec<Table>;
 
 /// All workloads, by name.
-pub const WORKLOADS: [(&str, Workload); 17] = [
+pub const WORKLOADS: [(&str, Workload); 18] = [
     ("bulk", |quick| bulk::measure(rounds(quick, 101))),
     ("fixed", |quick| fixed::measure(rounds(quick, 101))),
     ("pair", |quick| pair::measure(rounds(quick, 301))),
@@ -54,6 +55,7 @@ pub const WORKLOADS: [(&str, Workload); 17] = [
     ("wide-mixed", |quick| mixed::measure(100_000, rounds(quick, 31))),
     ("locked", |quick| locked::measure(rounds(quick, 61))),
     ("ring", |quick| ring::measure(rounds(quick, 61))),
+    ("mixed-ring", |quick| mixed_ring::measure(rounds(quick, 61))),
     ("producers", |quick| producers::measure(rounds(quick, 61))),
     ("holes", |quick| holes::measure(rounds(quick, 101))),
     ("tails", tails::measure),

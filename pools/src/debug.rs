@@ -450,6 +450,10 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
 // SAFETY: the pool under this one is manual too. Each object that it handed out is freed in it
 // once, with the layout that was asked of it. Nothing is resized in place.
 unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
+    fn spare(&self) -> usize {
+        self.pool.spare()
+    }
+
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object it is the caller's, nothing uses it, and it was allocated with a fence.
         Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.set_aside(object, fenced) })

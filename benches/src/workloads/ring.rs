@@ -75,7 +75,7 @@ impl Ring {
 
     /// Pops `count` objects, and announces that a few at a time.
     #[inline(always)]
-    fn consume(&self, count: usize, mut take_back: impl FnMut(NonNull<Object>)) -> Duration {
+    pub(super) fn consume(&self, count: usize, mut take_back: impl FnMut(NonNull<Object>)) -> Duration {
         let mut work = Work::begin();
         let first = self.popped.0.load(Ordering::Relaxed);
         let mut pushed = self.pushed.0.load(Ordering::Acquire);

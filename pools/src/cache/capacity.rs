@@ -5,7 +5,7 @@ use tripoint_core::internal::Ordering;
 
 use super::classes::CacheClass;
 use super::descriptor::ClassWords;
-use super::sums::{first_portion, portion_within, smaller_portion};
+use super::sums::{BLOCK_ALIGN, first_portion, portion_within, smaller_portion};
 
 impl ClassWords {
     /// Begins with a small portion.
@@ -28,10 +28,12 @@ impl ClassWords {
         smaller_portion(self.portion(), class.size)
     }
 
-    /// Whether it keeps blocks, as many as when this was last asked: then it was hardly used.
+    /// Whether it keeps the same blocks as when this was last asked: then it was hardly used.
     pub(super) fn is_idle(&self) -> bool {
-        // Only compared: if a wrapped count is mistaken for another, some blocks are kept longer, or shorter.
-        let count = self.count.load(Ordering::Relaxed) as u32;
-        self.seen.swap(count, Ordering::Relaxed) == count && count != 0
+        let count = self.count.load(Ordering::Relaxed);
+        let first = self.head.first().map_or(0, |first| first.addr().get());
+        // Only compared: if one list is mistaken for another, some blocks are kept shorter.
+        let list = (first / BLOCK_ALIGN) as u32 ^ (count as u32).rotate_right(8);
+        self.seen.swap(list, Ordering::Relaxed) == list && count != 0
     }
 }

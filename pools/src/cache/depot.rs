@@ -20,7 +20,7 @@ use crate::link::{Damaged, LinkKey};
 /// batch. Both take a short lock of the class, and the same time however many blocks a batch has. So blocks
 /// that one thread allocates and another frees return to the first without the pool's lock.
 ///
-/// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
+/// The depot keeps at most a number of bytes, or a part of its pool. It returns what it keeps to the pool when it is
 /// [flushed](Depot::flush) or dropped, and when the pool refuses an allocation of a cache. While caches free and do not
 /// allocate, it also does so as soon as it has refused as many bytes as it may keep. A full depot returns batches that no
 /// cache asks for (design/cache.md `.depot`, `.depot.shrink`, `.depot.idle`, `.req.home`).
@@ -56,17 +56,36 @@ pub struct Depot<'p, P: ManualPool> {
     refused: AtomicUsize,
     /// Counts the looks for an idle class.
     turn: AtomicUsize,
-    bound: usize,
+    /// The most bytes that it keeps, however small the pool is.
+    least: usize,
+    grows: bool,
 }
+
+/// The part of its pool's memory that a growing depot keeps.
+const SHARE: usize = 2;
 
 impl<'p, P: ManualPool> Depot<'p, P> {
     /// An empty depot for caches with these classes, that keeps at most `bound` bytes.
     #[must_use]
     pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
+        Self::with_growth(pool, classes, bound, false)
+    }
+
+    /// An empty depot that grows with its pool, for a program that drops large structures and makes others. It keeps at most
+    /// `least` bytes or, if that is more, half of the [memory](tripoint_core::PoolHeader::total) of the pool, but not more
+    /// than the pool [keeps](ManualPool::spare). If the pool shrinks, the depot admits no batch until it keeps no more than
+    /// this. If it keeps more than half of this, batches of which no cache has need return to the pool before that has to
+    /// grow for others (design/cache.md `.depot.growth`).
+    #[must_use]
+    pub fn growing(pool: &'p P, classes: CacheClasses, least: usize) -> Self {
+        Self::with_growth(pool, classes, least, true)
+    }
+
+    fn with_growth(pool: &'p P, classes: CacheClasses, least: usize, grows: bool) -> Self {
         let stacks = core::array::from_fn(|_| BatchStack::new());
         let key = LinkKey::of(pool.header());
         let [kept, refused, turn] = [0, 0, 0].map(AtomicUsize::new);
-        Self { pool, key, classes, stacks, kept, refused, turn, bound }
+        Self { pool, key, classes, stacks, kept, refused, turn, least, grows }
     }
 
     /// The pool whose blocks it keeps.
@@ -81,10 +100,13 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         &self.classes
     }
 
-    /// The most bytes that it keeps.
+    /// The most bytes that it keeps; of one that [grows](Depot::growing), at this moment. Any thread may ask.
     #[must_use]
-    pub const fn bound(&self) -> usize {
-        self.bound
+    pub fn bound(&self) -> usize {
+        if !self.grows {
+            return self.least;
+        }
+        self.least.max((self.pool.header().total() / SHARE).min(self.pool.spare()))
     }
 
     /// The bytes in the blocks that it keeps at this moment. Any thread may ask.
@@ -111,7 +133,12 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         if self.refused.load(Ordering::Relaxed) != 0 {
             self.refused.store(0, Ordering::Relaxed);
         }
-        self.pop(index)
+        let taken = self.pop(index);
+        if taken.is_none() && self.grows && self.kept() > self.bound() / 2 {
+            // The cache goes to the pool next, which may have to grow while others' blocks wait here.
+            self.return_idle_batch(index, self.classes.as_slice().len());
+        }
+        taken
     }
 
     /// Takes a batch of a class out, if there is one.
@@ -138,30 +165,33 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     /// false if it would exceed the bound, or if the program shrinks. Then others may return to the pool.
     pub(crate) fn admit(&self, index: usize) -> bool {
         let Some(class) = self.classes.as_slice().get(index) else { return false };
-        let shrinks = self.refused.load(Ordering::Relaxed) > self.bound;
+        let bound = self.bound();
+        let shrinks = self.refused.load(Ordering::Relaxed) > bound;
         let more =
-            |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound && !shrinks);
+            |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= bound && !shrinks);
         let is_admitted = self.kept.update_by(more).is_ok();
         if !is_admitted {
             self.refused.fetch_add(class.batch_size(), Ordering::Relaxed);
         }
         if !is_admitted && self.kept() != 0 {
-            if shrinks { self.return_batch(index) } else { self.return_idle_batch(index) }
+            if shrinks { self.return_batch(index) } else { self.return_idle_batch(index, 1) }
         }
         is_admitted
     }
 
-    /// Looks at one class, each in its turn. If no cache looked for a batch of it since the last look, a batch of it returns to the
-    /// pool, to make room for those of class `index` (design/cache.md `.depot.idle`).
+    /// Looks at up to `most` classes, each in its turn, until no cache looked for a batch of one since the last look. A batch of
+    /// that returns to the pool, to make room for those of class `index` (design/cache.md `.depot.idle`).
     #[cold]
-    fn return_idle_batch(&self, index: usize) {
+    fn return_idle_batch(&self, index: usize, most: usize) {
         let classes = self.classes.as_slice();
-        let idle = self.turn.fetch_add(1, Ordering::Relaxed) % classes.len().max(1);
-        if idle != index
-            && let (Some(class), Some(stack)) = (classes.get(idle), self.stacks.get(idle))
-            && let Some(first) = self.count_out(idle, stack.take_idle(self.key))
-        {
-            self.free_batch(class, first);
+        for _ in 0..most {
+            let idle = self.turn.fetch_add(1, Ordering::Relaxed) % classes.len().max(1);
+            if idle != index
+                && let (Some(class), Some(stack)) = (classes.get(idle), self.stacks.get(idle))
+                && let Some(first) = self.count_out(idle, stack.take_idle(self.key))
+            {
+                return self.free_batch(class, first);
+            }
         }
     }
 
@@ -241,7 +271,9 @@ impl<P: ManualPool> Check for Depot<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         const CLASS: &str = "Depot";
         self.pool.header().check(CheckLevel::Cheap)?;
-        ensure(CLASS, self.kept() <= self.bound, "a depot keeps no more than it may")?;
+        // A pool that shrinks leaves a growing depot with more than its share.
+        let most = if self.grows { self.bound().max(self.pool.header().total()) } else { self.bound() };
+        ensure(CLASS, self.kept() <= most, "a depot keeps no more than it may")?;
         if level < CheckLevel::Deep {
             return Ok(());
         }
@@ -259,7 +291,7 @@ impl<P: ManualPool> Check for Depot<'_, P> {
 impl<P: ManualPool> Describe for Depot<'_, P> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "depot", format_args!("of pool {} #{}", P::CLASS, self.pool.header().id().get()))?;
-        line(out, depth + 1, "kept", format_args!("{} of {} bytes", self.kept(), self.bound))?;
+        line(out, depth + 1, "kept", format_args!("{} of {} bytes", self.kept(), self.bound()))?;
         for (class, stack) in self.classes.as_slice().iter().zip(&self.stacks) {
             let (size, batches) = (class.size, stack.batches());
             line(
@@ -277,7 +309,7 @@ impl<P: ManualPool> fmt::Debug for Depot<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Depot")
             .field("kept", &self.kept())
-            .field("bound", &self.bound)
+            .field("bound", &self.bound())
             .finish_non_exhaustive()
     }
 }

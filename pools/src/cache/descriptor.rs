@@ -34,7 +34,7 @@ pub(crate) struct ClassWords {
     pub(crate) limit: AtomicUsize,
     /// With a depot, how many blocks pass between the pool and the class at once.
     pub(crate) portion: AtomicU32,
-    /// `count` at the last look at whether the class is used.
+    /// What `head` and `count` were at the last look at whether the class is used.
     pub(crate) seen: AtomicU32,
 }
 

@@ -16,6 +16,12 @@ const FIRST_SIZE: usize = 4 << 10;
 /// The part of a pool's memory that a cache may keep for its classes to keep more.
 const SHARE: usize = 32;
 
+/// The same of a small pool, up to [`ENOUGH`].
+const SMALL_SHARE: usize = 4;
+
+/// The bytes that are more than a part of a small pool, and with which each class can keep what it needs.
+const ENOUGH: usize = 512 << 10;
+
 /// The entry of the table for a size: that of the next multiple of [`BLOCK_ALIGN`]. Of a size that is no layout's, any.
 #[inline(always)]
 pub(super) const fn step_of(size: usize) -> usize {
@@ -30,7 +36,9 @@ pub(super) const fn batch_of(count: usize, most: usize) -> usize {
 
 /// Whether a cache that keeps `cached` bytes of a pool's `total` may keep more.
 pub(super) const fn may_keep_more(cached: usize, total: usize) -> bool {
-    cached <= total / SHARE
+    let (share, small) = (total / SHARE, total / SMALL_SHARE);
+    let small = if small < ENOUGH { small } else { ENOUGH };
+    cached <= if share < small { small } else { share }
 }
 
 /// The portion that a class of blocks of `size` bytes, not zero, begins with, and shrinks to.

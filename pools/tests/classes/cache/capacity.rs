@@ -8,6 +8,7 @@ use tripoint_core::{Event, EventHook};
 use tripoint_pools::Depot;
 
 use super::*;
+use crate::common::Sequence;
 
 const SMALL: Layout = layout(64, 8);
 const OTHER: Layout = layout(128, 8);
@@ -153,6 +154,51 @@ fn a_class_that_takes_a_batch_of_the_depot_keeps_as_many() {
     assert_eq!(descriptors[1].cached(), 128 * 64);
     free_all(&takes, taken, SMALL);
     takes.check(CheckLevel::Deep).unwrap();
+}
+
+/// Allocates objects of many sizes from one cache, and frees them to the other, in an order that is drawn, with 1,000
+/// live. Returns how many of the last 10,000 turns asked the pool.
+fn turns_that_ask_the_pool(turns: usize, makes: usize, frees: usize) -> usize {
+    let mut memory = memory(600);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let classes = CacheClasses::linear(512, 128).unwrap();
+    let depot = Depot::new(&pool, classes, 256 << 10);
+    let descriptors = [(); 2].map(|()| CacheDescriptor::new(classes));
+    let caches = descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
+    let (makes, frees) = (&caches[makes], &caches[frees]);
+    let mut random = Sequence(1);
+    let mut live: Vec<(NonNull<u8>, Layout)> = Vec::new();
+    let mut asked = 0;
+    for turn in 0..turns {
+        let before = used(&pool);
+        let size = layout(16 + random.below(497), 8);
+        let object = (makes.alloc(size).unwrap(), size);
+        if live.len() < 1_000 {
+            live.push(object);
+        } else {
+            let place = random.below(live.len());
+            let (old, size) = core::mem::replace(&mut live[place], object);
+            // SAFETY: allocated with this layout from a cache of the same depot; freed once.
+            unsafe { frees.free(old, size) };
+        }
+        asked += usize::from(turn + 10_000 >= turns && used(&pool) != before);
+    }
+    for (object, size) in live {
+        // SAFETY: as above.
+        unsafe { frees.free(object, size) };
+    }
+    asked
+}
+
+/// Within some ten thousands of calls, in a pool of less than a MiB.
+#[test]
+#[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
+fn caches_of_a_small_pool_find_how_much_they_need() {
+    let alone = turns_that_ask_the_pool(60_000, 0, 0);
+    assert!(alone < 10_000 / 50, "{alone} of 10,000");
+    let across = turns_that_ask_the_pool(60_000, 0, 1);
+    assert!(across < 10_000 / 50, "{across} of 10,000");
 }
 
 /// Trips between, and a new cache of the same descriptor begins with few.

@@ -53,7 +53,9 @@ laws! {
         smaller >= first && (smaller < portion || smaller == first || portion == 1)
     }
 
+    /// A thirty-second of the pool, or of a pool of less than 16 MiB a quarter, but no more than 512 KiB.
     fn a_cache_keeps_no_more_than_its_share(cached: usize, total: usize) given true; {
-        may_keep_more(cached, total) == cached.checked_mul(32).is_some_and(|times| times <= total)
+        let is_share = |times: usize| cached.checked_mul(times).is_some_and(|times| times <= total);
+        may_keep_more(cached, total) == (is_share(32) || is_share(4) && cached <= 512 << 10)
     }
 }
