@@ -161,13 +161,7 @@ pub struct Generator {
 
 impl Generator {
     /// An exchange about to write passes of `messages` records each; `progress` counts them.
-    pub fn new(
-        market: Market,
-        profile: Profile,
-        messages: u64,
-        play: Play,
-        progress: &ProgressBar,
-    ) -> Self {
+    pub fn new(market: Market, profile: Profile, messages: u64, play: Play, progress: &ProgressBar) -> Self {
         if !play.is_endless {
             progress.set_length(messages);
         }
@@ -505,8 +499,7 @@ mod tests {
     use crate::{kept, levels};
 
     fn feed(market: Market, profile: Profile, messages: u64) -> (Generator, Vec<u8>) {
-        let mut exchange =
-            Generator::new(market, profile, messages, Play::default(), &ProgressBar::hidden());
+        let mut exchange = Generator::new(market, profile, messages, Play::default(), &ProgressBar::hidden());
         let mut bytes = Vec::new();
         exchange.read_to_end(&mut bytes).unwrap();
         (exchange, bytes)
@@ -549,16 +542,16 @@ mod tests {
 
     #[test]
     fn a_live_feed_is_another_by_its_seed_and_changes_its_pace() {
-        let live = |seed| endless(Profile::Live, 1, seed, 60_000);
-        assert_eq!(live(1), live(1));
-        assert_ne!(pace(&live(1)), pace(&live(2)));
-        let (times, updates): (Vec<_>, Vec<_>) = pace(&live(1)).into_iter().unzip();
+        let live = endless(Profile::Live, 1, 1, 20_000);
+        assert_eq!(live[..2_000], endless(Profile::Live, 1, 1, 2_000));
+        assert_ne!(live[..2_000], endless(Profile::Live, 1, 2, 2_000));
+        let (times, updates): (Vec<_>, Vec<_>) = pace(&live).into_iter().unzip();
         let spread = |values: Vec<u64>| values.iter().max().unwrap() / values.iter().min().unwrap().max(&1);
         assert!(spread(times.clone()) > 20, "{times:?}");
-        assert!(spread(updates.iter().map(|&count| count as u64).collect()) > 5, "{updates:?}");
+        assert!(spread(updates.iter().map(|&count| count as u64).collect()) > 2, "{updates:?}");
         // Of the others neither changes by much.
         let (times, _): (Vec<_>, Vec<_>) =
-            pace(&endless(Profile::Normal, 1_000, 1, 20_000)).into_iter().unzip();
+            pace(&endless(Profile::Normal, 1_000, 1, 5_000)).into_iter().unzip();
         assert!(spread(times.clone()) < 2, "{times:?}");
     }
 

@@ -87,8 +87,7 @@ pub fn read_all(
         let outcome = input.and_then(|mut input| {
             let mut lines = 0;
             let pace = pace.as_mut();
-            let outcome =
-                read_input(&mut *input, number, &mut lines, pace, &is_over, &mut empty, &mut full);
+            let outcome = read_input(&mut *input, number, &mut lines, pace, &is_over, &mut empty, &mut full);
             let begin = records;
             records += lines;
             outcome.map_err(|failure| failure.with_line(failure.line().map(|line| begin + line)))

@@ -52,8 +52,7 @@ fn replay_lasts_as_long_as_asked_for() {
     assert!(output.status.success(), "{output:?}");
     let run = only_run(&reports);
     let seconds = json(&read(&run.join("report.json")))["steady_seconds"].as_f64().unwrap();
-    let judged =
-        Command::new(tripoint()).args(["gate", "--json"]).arg(run.join("trace-1")).output().unwrap();
+    let judged = Command::new(tripoint()).args(["gate", "--json"]).arg(run.join("trace-1")).output().unwrap();
     let of_trace = json(&text(&judged))["checked"]["seconds"].as_f64().unwrap();
     assert!(2.0 <= seconds && seconds <= of_trace && of_trace <= took, "{seconds}, {of_trace}, {took}");
 }
@@ -86,7 +85,8 @@ fn what_a_failed_run_leaves_stays_and_repeats_it() {
     assert!(second.join("failure.txt").exists() && !third.join("failure.txt").exists());
     before.iter().for_each(|(path, was)| assert_eq!(read(path), *was, "{path:?}"));
 
-    let again = told.lines().find_map(|line| line.strip_prefix("  again: cargo run --release -p order-book -- "));
+    let again =
+        told.lines().find_map(|line| line.strip_prefix("  again: cargo run --release -p order-book -- "));
     let repeated = Command::new(BOOK).args(again.unwrap().split(' ')).output().unwrap();
     assert_eq!(repeated.status.code(), Some(3), "{repeated:?}");
     assert!(String::from_utf8_lossy(&repeated.stderr).contains("failed fast: alloc x65"), "{repeated:?}");

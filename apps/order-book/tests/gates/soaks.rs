@@ -31,10 +31,13 @@ fn rounds_differ_by_their_seed_and_traces_rotate() {
         return;
     }
     let reports = scratch("soak");
-    let arguments = ["--seconds", "4", "--round", "2", "--rotate", "1", "--seed", "41", "--", "--warmup", "500"];
+    let arguments =
+        ["--seconds", "4", "--round", "2", "--rotate", "1", "--seed", "41", "--", "--warmup", "500"];
     let told = text(&command_of("soak", &reports).args(arguments).output().unwrap());
     assert!(told.contains("round 1: ") && told.contains("round 2: "), "{told}");
-    for fault in ["exit status", "alarms:", "violations:", "records lost:", "calls:", "trace:", "steady part:"] {
+    for fault in
+        ["exit status", "alarms:", "violations:", "records lost:", "calls:", "trace:", "steady part:"]
+    {
         assert!(!told.contains(fault), "{told}");
     }
     let soak = only_soak(&reports);
@@ -167,11 +170,14 @@ fn memory_that_grows_over_the_rounds_fails() {
         return;
     }
     let of = |name: &str, ceilings: &[u64]| {
-        let rounds: Vec<_> = (1..).zip(ceilings).map(|(number, &most)| round(number, most, 1_000, 0)).collect();
+        let rounds: Vec<_> =
+            (1..).zip(ceilings).map(|(number, &most)| round(number, most, 1_000, 0)).collect();
         trend(name, &rounds, &[])
     };
     // Up and down, and one that is high by chance.
-    for flat in [&[20_000, 20_300, 19_900, 20_350, 20_100, 20_380][..], &[20_000, 20_000, 25_000, 20_000], &[1]] {
+    for flat in
+        [&[20_000, 20_300, 19_900, 20_350, 20_100, 20_380][..], &[20_000, 20_000, 25_000, 20_000], &[1]]
+    {
         let output = of("trend-flat", flat);
         assert!(output.status.success(), "{flat:?}: {output:?}");
     }
