@@ -25,7 +25,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     let process = book.0.id().to_string();
     let attach = ["attach", "--duration", "1h", "--output", out.to_str().unwrap()];
     let start = || {
-        let mut attached = Command::new(&command);
+        let mut attached = Command::new(command);
         Running(
             attached.args(attach).arg(&process).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(),
         )
@@ -50,7 +50,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     drop(book);
 
     let Output { status, stdout, stderr } =
-        Command::new(&command).args(["report", "--json"]).arg(&out).output().unwrap();
+        Command::new(command).args(["report", "--json"]).arg(&out).output().unwrap();
     assert_eq!(status.code(), Some(1), "a violation was found: {}", String::from_utf8_lossy(&stderr));
     let report: Value = serde_json::from_slice(&stdout).unwrap();
     let violations = report["violations"].as_array().unwrap();

@@ -61,10 +61,6 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
 }
 
-/// Numbers of boxes that are made and dropped in one turn: one more than the ring has room
-/// for records, and far more.
-const BURSTS: [u32; 3] = [65, 1_000, 100_000];
-
 /// The report and the trace both say of a burst: its class, how many, the thread and the function; and how to repeat it.
 fn assert_tells_of_a_burst(output: &Output, boxes: u32) {
     let text = text(output);

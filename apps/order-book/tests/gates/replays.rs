@@ -7,10 +7,14 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::programs::{BOOK, stand_in, tripoint};
-use crate::{BURSTS, assert_tells_of_a_burst, command_of, entries, gate, has_python, read, scratch, text};
+use crate::{assert_tells_of_a_burst, command_of, entries, gate, has_python, read, scratch, text};
 
 /// A short run.
 const SHORT: [&str; 7] = ["--messages", "3000", "--profile", "quiet", "--", "--warmup", "500"];
+
+/// Numbers of boxes that are made and dropped in one turn: one more than the ring has room
+/// for records, and far more.
+const BURSTS: [u32; 3] = [65, 1_000, 100_000];
 
 /// What is in the only folder of a run.
 fn only_run(reports: &Path) -> std::path::PathBuf {
