@@ -1,11 +1,13 @@
 //! The command line.
 
+use core::time::Duration;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use order_book::inject::Injection;
+use order_book::market::{Play, SEED};
 use order_book::options::{FeedOptions, HotOptions, TelemetryOptions};
 
 /// The most trades that may be kept.
@@ -42,9 +44,19 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     pub(crate) book: Option<PathBuf>,
 
-    /// Hands records on as late as they were received: as long after the first as it was then.
-    #[arg(long, requires = "input")]
+    /// Hands records on as late as they were received: as long after the first as it was then. The built-in exchange
+    /// has a clock of its own for that.
+    #[arg(long)]
     pub(crate) as_recorded: bool,
+
+    /// What the random numbers of the built-in exchange start from.
+    #[arg(long, value_name = "N", default_value_t = SEED, conflicts_with = "input")]
+    pub(crate) seed: u64,
+
+    /// Ends the input once the steady part has lasted that many seconds. Until then the built-in exchange plays one pass
+    /// of `--messages` records after the other.
+    #[arg(long, value_name = "N", conflicts_with = "input", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    pub(crate) seconds: Option<u64>,
 
     /// Keeps no second book to compare with: the book tickers remain.
     #[arg(long)]
@@ -77,12 +89,18 @@ impl Options {
         Self::parse().checked().unwrap_or_else(|error| error.exit())
     }
 
+    /// How long the steady part is to last, if the input does not end it.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        self.seconds.map(Duration::from_secs)
+    }
+
     /// Refuses options that need others.
-    fn checked(self) -> Result<Self, clap::Error> {
+    fn checked(mut self) -> Result<Self, clap::Error> {
         if self.hot.inject == Some(Injection::Collection) && self.history.is_none() {
             let why = "--inject collection needs a history to collect: use --history";
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, why));
         }
+        self.feed.play = Play { seed: self.seed, is_endless: self.seconds.is_some() };
         Ok(self)
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tripoint::contract::{
     AmnestyReason, Contract, Guard, HotThread, Phase, Policies, Policy, Progress, Record, RecordKind, Report,
     Resolve, Route, SteadyMemory, Symbols, ViolationSet, Warmup, WarmupOptions,
@@ -90,6 +90,10 @@ pub struct Coordinator {
     records_done: AtomicBool,
     /// The warm-up has failed, and the hot thread is to go on without.
     given_up: AtomicBool,
+    /// When the coordinator was made.
+    begin: Instant,
+    /// When the steady part began, in ns after that; zero before.
+    steady_begin: AtomicU64,
 }
 
 impl Coordinator {
@@ -112,10 +116,12 @@ impl Coordinator {
             Route::with_minimum("book_ticker", passes),
             Route::with_minimum("trade", passes),
             Route::with_minimum("snapshot", passes.div_ceil(SNAPSHOT_SHARE)),
-            Route::with_minimum("rehearsal", REHEARSALS),
+            // What feeds the hot path without passes has none.
+            Route::with_minimum("rehearsal", REHEARSALS.min(passes)),
         ];
         let (records_done, given_up) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { policy, routes, records_done, given_up })
+        let (begin, steady_begin) = (Instant::now(), AtomicU64::new(0));
+        Ok(Self { policy, routes, records_done, given_up, begin, steady_begin })
     }
 
     /// Registers the calling thread as the hot one, with every detector.
@@ -162,6 +168,26 @@ impl Coordinator {
         CONTRACT.phase() >= Phase::SteadyState || self.given_up.load(Ordering::Acquire)
     }
 
+    /// Notes that the steady part begins now.
+    #[inline]
+    pub fn begin_steady(&self) {
+        self.steady_begin.store(self.time().max(1), Ordering::Relaxed);
+    }
+
+    /// How long the steady part has lasted; zero before it begins.
+    pub fn steady_time(&self) -> Duration {
+        match self.steady_begin.load(Ordering::Relaxed) {
+            0 => Duration::ZERO,
+            begin => Duration::from_nanos(self.time() - begin),
+        }
+    }
+
+    /// How long ago this was made, in ns.
+    #[inline]
+    fn time(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// Whether an amnesty for a quiet moment is within its budget. Those before the thread is armed are not counted.
     pub fn may_be_quiet(&self) -> bool {
         let (ledger, reason) = (CONTRACT.amnesties(), Reason::History.index());
@@ -189,9 +215,8 @@ impl Coordinator {
         // From the first look on, so that the warm-up is no growth.
         let mut lookout = None;
         let mut unlocked = None;
-        let start = Instant::now();
         loop {
-            let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let now = self.time();
             // Asked first: what was recorded before the end is still there.
             let last = has_ended();
             take_alarms(&mut alarms);

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
-use crate::generator::{self, Generator};
+use crate::generator::Generator;
 use crate::options::FeedOptions;
 use crate::reader::{self, Input};
 
@@ -20,6 +20,7 @@ pub fn open_all(options: &FeedOptions, progress: &ProgressBar) -> Vec<Input> {
             options.market,
             options.profile,
             options.messages,
+            options.play,
             progress,
         )))];
     }
@@ -40,10 +41,8 @@ pub fn open(options: &FeedOptions, progress: &ProgressBar) -> Input {
 pub fn names(options: &FeedOptions) -> Vec<String> {
     if options.input.is_empty() {
         return vec![format!(
-            "built-in exchange, {:?}, {:?}, seed {:#x}",
-            options.market,
-            options.profile,
-            generator::SEED
+            "built-in exchange, {:?}, {:?}, seed {}",
+            options.market, options.profile, options.play.seed
         )];
     }
     options.input.iter().map(|path| path.display().to_string()).collect()

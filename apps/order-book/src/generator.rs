@@ -2,8 +2,8 @@
 //!
 //! It keeps a book of its own and publishes every change of it, and its best prices each time. Feeds begin in the
 //! middle of the day, so its book is full before the first record: readers have to ask for a snapshot, as
-//! recorders do, whose answer comes late. Halfway comes one that is ahead of the stream. How busy it is, and whether the
-//! feed has gaps, is a matter of its [`Profile`].
+//! recorders do, whose answer comes late. Halfway of each pass comes one that is ahead of the stream. How busy it is, and
+//! whether the feed has gaps, is a matter of its [`Profile`].
 
 use core::mem;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,12 +11,9 @@ use std::io::{self, Read, Write};
 
 use indicatif::ProgressBar;
 
-use crate::market::{Market, Profile};
+use crate::market::{Market, Play, Profile};
 
-/// What the exchange's random numbers start from.
-pub const SEED: u64 = 0x7219_0147;
-
-/// Depth updates after the snapshot halfway that are older than it.
+/// Depth updates after the snapshot halfway of a pass that are older than it.
 const OLD_UPDATES: u64 = 3;
 
 /// The record at which the first snapshot is asked for.
@@ -37,18 +34,82 @@ struct Habits {
     burst_levels: u64,
     /// How many gaps there are: changes of the book that are not sent, and some time later a snapshot.
     gap_share: u64,
+    /// Below how many ns a record comes after the last one.
+    pause_max: u64,
 }
 
 impl Habits {
-    const fn of(profile: Profile) -> Self {
-        let normal = Self { depth_share: 70, burst_odds: 200, levels: 60, burst_levels: 600, gap_share: 0 };
+    const NORMAL: Self = Self {
+        depth_share: 70,
+        burst_odds: 200,
+        levels: 60,
+        burst_levels: 600,
+        gap_share: 0,
+        pause_max: 7_000_000,
+    };
+    const QUIET: Self = Self { depth_share: 20, burst_odds: u64::MAX, levels: 10, ..Self::NORMAL };
+    const STRESSED: Self =
+        Self { depth_share: 250, burst_odds: 10, burst_levels: 3_000, gap_share: 1, ..Self::NORMAL };
+
+    fn of(profile: Profile, random: &mut Random) -> Self {
         match profile {
-            Profile::Quiet => Self { depth_share: 20, burst_odds: u64::MAX, levels: 10, ..normal },
-            Profile::Normal => normal,
-            Profile::Stressed => {
-                Self { depth_share: 250, burst_odds: 10, burst_levels: 3_000, gap_share: 1, ..normal }
-            }
+            Profile::Quiet => Self::QUIET,
+            Profile::Normal => Self::NORMAL,
+            Profile::Stressed => Self::STRESSED,
+            Profile::Live => Self::drawn(random),
         }
+    }
+
+    /// Those of one of the three profiles, with bursts up to four times as often, gaps in any of them, and a pace of
+    /// its own.
+    fn drawn(random: &mut Random) -> Self {
+        let habits = match random.below(3) {
+            0 => Self::QUIET,
+            1 => Self::NORMAL,
+            _ => Self::STRESSED,
+        };
+        let pause_bits = SHORTEST_PAUSE_BITS + random.below(PAUSE_SCALES);
+        Self {
+            burst_odds: habits.burst_odds / (1 + random.below(4)),
+            gap_share: random.below(3),
+            pause_max: 1 << pause_bits,
+            ..habits
+        }
+    }
+}
+
+/// The pauses of a live pass are below a power of two of ns: from 16 us on, and of nine powers, so up to 4 ms.
+const SHORTEST_PAUSE_BITS: u64 = 14;
+const PAUSE_SCALES: u64 = 9;
+
+/// Records of a live pass.
+const LIVE_PASS: core::ops::Range<u64> = 500..8_500;
+
+/// Below how many ns a live exchange is silent in front of a pass, one time in four.
+const SILENCE_MAX: u64 = 500_000_000;
+
+/// A stretch of the feed in which the exchange behaves alike.
+struct Pass {
+    habits: Habits,
+    /// The record at which a snapshot comes that is ahead of the stream; none any more once it has come.
+    ahead: Option<u64>,
+    /// The record at which the next pass begins.
+    end: u64,
+    /// How long the exchange is silent in front of it, in ns.
+    silence: u64,
+}
+
+impl Pass {
+    /// A pass that begins at that record; if the profile does not draw how long it is, it has that many records.
+    fn begin(profile: Profile, begin: u64, messages: u64, random: &mut Random) -> Self {
+        let (length, silence) = if profile == Profile::Live {
+            let length = LIVE_PASS.start + random.below(LIVE_PASS.end - LIVE_PASS.start);
+            (length, if random.below(4) == 0 { random.below(SILENCE_MAX) } else { 0 })
+        } else {
+            (messages, 0)
+        };
+        let habits = Habits::of(profile, random);
+        Self { habits, ahead: Some(begin + length / 2), end: begin.saturating_add(length), silence }
     }
 }
 
@@ -71,8 +132,12 @@ type SideMap = BTreeMap<u64, u64>;
 /// The exchange, read as a file would be.
 pub struct Generator {
     market: Market,
-    habits: Habits,
+    profile: Profile,
+    /// Records of a pass.
     messages: u64,
+    /// Records of all passes.
+    end: u64,
+    pass: Pass,
     sent: u64,
     random: Random,
     clock: u64,
@@ -87,7 +152,6 @@ pub struct Generator {
     request: Option<u64>,
     /// The answer, and when it comes.
     answer: Option<(u64, Vec<u8>)>,
-    is_past_half: bool,
     /// Messages that are to be written.
     queue: VecDeque<Vec<u8>>,
     line: Vec<u8>,
@@ -96,15 +160,20 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// An exchange about to write `messages` records; `progress` counts them.
-    pub fn new(market: Market, profile: Profile, messages: u64, progress: &ProgressBar) -> Self {
-        progress.set_length(messages);
+    /// An exchange about to write passes of `messages` records each; `progress` counts them.
+    pub fn new(market: Market, profile: Profile, messages: u64, play: Play, progress: &ProgressBar) -> Self {
+        if !play.is_endless {
+            progress.set_length(messages);
+        }
+        let mut random = Random::new(play.seed);
         let mut exchange = Self {
             market,
-            habits: Habits::of(profile),
+            profile,
             messages,
+            end: if play.is_endless { u64::MAX } else { messages },
+            pass: Pass::begin(profile, 0, messages, &mut random),
             sent: 0,
-            random: Random::new(SEED),
+            random,
             clock: 1_723_161_255_000_000_000,
             middle: (LOWEST_MIDDLE + HIGHEST_MIDDLE) / 2,
             bids: SideMap::new(),
@@ -114,7 +183,6 @@ impl Generator {
             trade: 5_000_000_000,
             request: Some(FIRST_REQUEST),
             answer: None,
-            is_past_half: false,
             queue: VecDeque::new(),
             line: Vec::new(),
             read: 0,
@@ -128,8 +196,12 @@ impl Generator {
     }
 
     fn write_record(&mut self) -> io::Result<()> {
-        self.clock += 1 + self.random.below(7_000_000);
+        self.clock += 1 + self.random.below(self.pass.habits.pause_max);
         while self.queue.is_empty() {
+            if self.sent >= self.pass.end {
+                self.pass = Pass::begin(self.profile, self.sent, self.messages, &mut self.random);
+                self.clock += self.pass.silence;
+            }
             self.make_messages()?;
         }
         let message = self.queue.pop_front().unwrap_or_default();
@@ -144,15 +216,14 @@ impl Generator {
     }
 
     fn make_messages(&mut self) -> io::Result<()> {
-        let depth_end = self.habits.depth_share;
+        let depth_end = self.pass.habits.depth_share;
         if let Some((_, answer)) = self.answer.take_if(|(due, _)| *due <= self.sent) {
             self.queue.push_back(answer);
         } else if self.request.take_if(|due| *due <= self.sent).is_some() {
             self.ask_for_snapshot()?;
-        } else if !self.is_past_half && self.sent >= self.messages / 2 {
-            self.is_past_half = true;
+        } else if self.is_in_sync() && self.pass.ahead.take_if(|due| *due <= self.sent).is_some() {
             self.send_snapshot_ahead()?;
-        } else if self.random.below(1_000) < self.habits.gap_share && self.is_in_sync() {
+        } else if self.random.below(1_000) < self.pass.habits.gap_share && self.is_in_sync() {
             self.leave_gap();
         } else {
             match self.random.below(1_000) {
@@ -307,7 +378,7 @@ impl Generator {
         bids.extend(crossed(&self.bids, 0..middle - BOOK_DEPTH));
         let mut asks = crossed(&self.asks, 0..middle + 1);
         asks.extend(crossed(&self.asks, middle + BOOK_DEPTH..u64::MAX));
-        let Habits { burst_odds, levels, burst_levels, .. } = self.habits;
+        let Habits { burst_odds, levels, burst_levels, .. } = self.pass.habits;
         let burst = self.random.below(burst_odds) == 0;
         for _ in 0..1 + self.random.below(if burst { burst_levels } else { levels }) {
             let (distance, lots) = (self.random.distance(), self.random.lots());
@@ -327,7 +398,7 @@ impl Generator {
 impl Read for Generator {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.read == self.line.len() {
-            if self.sent == self.messages {
+            if self.sent == self.end {
                 return Ok(0);
             }
             self.write_record()?;
@@ -417,6 +488,8 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead;
+
     use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, Mvff, MvffOptions};
 
     use super::*;
@@ -426,7 +499,7 @@ mod tests {
     use crate::{kept, levels};
 
     fn feed(market: Market, profile: Profile, messages: u64) -> (Generator, Vec<u8>) {
-        let mut exchange = Generator::new(market, profile, messages, &ProgressBar::hidden());
+        let mut exchange = Generator::new(market, profile, messages, Play::default(), &ProgressBar::hidden());
         let mut bytes = Vec::new();
         exchange.read_to_end(&mut bytes).unwrap();
         (exchange, bytes)
@@ -440,6 +513,48 @@ mod tests {
         assert!(feed(Profile::Normal).len() < feed(Profile::Stressed).len());
     }
 
+    /// The first lines of a feed without end.
+    fn endless(profile: Profile, messages: u64, seed: u64, lines: usize) -> Vec<String> {
+        let play = Play { seed, is_endless: true };
+        let exchange = Generator::new(Market::Futures, profile, messages, play, &ProgressBar::hidden());
+        io::BufReader::new(exchange).lines().take(lines).map(Result::unwrap).collect()
+    }
+
+    /// Snapshots other than the first and those that answer gaps, of which there are none.
+    #[test]
+    fn every_pass_has_its_snapshot_halfway() {
+        let lines = endless(Profile::Quiet, 1_000, 1, 3_400);
+        let is_snapshot = |line: &String| line.contains(r#"{"lastUpdateId""#);
+        let snapshots: Vec<_> = (0..lines.len()).filter(|at| is_snapshot(&lines[*at])).collect();
+        let [first, ahead @ ..] = &snapshots[..] else { panic!("no snapshot") };
+        assert!(*first < 40, "{snapshots:?}");
+        let passes: Vec<_> = ahead.iter().map(|at| (at / 1_000, at % 1_000 / 100)).collect();
+        assert_eq!(passes, [(0, 5), (1, 5), (2, 5)], "{snapshots:?}");
+    }
+
+    /// Of a thousand records each: how long they took, and how many were depth updates.
+    fn pace(lines: &[String]) -> Vec<(u64, usize)> {
+        let time = |line: &String| line.split(' ').next().unwrap().parse::<u64>().unwrap();
+        let pieces = lines.chunks_exact(1_000);
+        let updates = |piece: &[String]| piece.iter().filter(|line| line.contains("depthUpdate")).count();
+        pieces.map(|piece| (time(&piece[999]) - time(&piece[0]), updates(piece))).collect()
+    }
+
+    #[test]
+    fn a_live_feed_is_another_by_its_seed_and_changes_its_pace() {
+        let live = endless(Profile::Live, 1, 1, 20_000);
+        assert_eq!(live[..2_000], endless(Profile::Live, 1, 1, 2_000));
+        assert_ne!(live[..2_000], endless(Profile::Live, 1, 2, 2_000));
+        let (times, updates): (Vec<_>, Vec<_>) = pace(&live).into_iter().unzip();
+        let spread = |values: Vec<u64>| values.iter().max().unwrap() / values.iter().min().unwrap().max(&1);
+        assert!(spread(times.clone()) > 20, "{times:?}");
+        assert!(spread(updates.iter().map(|&count| count as u64).collect()) > 2, "{updates:?}");
+        // Of the others neither changes by much.
+        let (times, _): (Vec<_>, Vec<_>) =
+            pace(&endless(Profile::Normal, 1_000, 1, 5_000)).into_iter().unzip();
+        assert!(spread(times.clone()) < 2, "{times:?}");
+    }
+
     #[test]
     fn a_reader_of_the_feed_has_the_exchanges_book() {
         for (market, profile) in [
@@ -448,6 +563,7 @@ mod tests {
             (Market::Spot, Profile::Quiet),
             (Market::Futures, Profile::Stressed),
             (Market::Spot, Profile::Stressed),
+            (Market::Futures, Profile::Live),
         ] {
             let (exchange, bytes) = feed(market, profile, 5_000);
             let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
@@ -467,9 +583,11 @@ mod tests {
             );
             let [book] = keeper.books.books_mut() else { panic!("one symbol") };
             let (counts, compared) = (book.counts(), book.compared());
-            assert_eq!(counts.gaps > 0, profile == Profile::Stressed, "{counts:?}");
-            // One at first and one halfway; the first is on top of updates that wait.
-            assert_eq!(counts.snapshots, 2 + counts.gaps, "{counts:?}");
+            let has_gaps = matches!(profile, Profile::Stressed | Profile::Live);
+            assert_eq!(counts.gaps > 0, has_gaps, "{counts:?}");
+            // One at first and one halfway; the first is on top of updates that wait. Live passes are shorter.
+            let passes = counts.snapshots - 1 - counts.gaps;
+            assert!(passes == 1 || passes > 1 && profile == Profile::Live, "{counts:?}");
             assert_eq!((counts.old_snapshots, counts.crossed), (0, 0));
             assert!(counts.old >= OLD_UPDATES && book.is_known(), "{counts:?}");
             assert_eq!(compared.different, 0, "{compared:?}");

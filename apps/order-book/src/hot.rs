@@ -1,6 +1,7 @@
 //! The hot thread: keeps the book line by line, under contract from the end of the warm-up on. Where its lines come from
 //! is for others to say.
 
+use core::time::Duration;
 use std::time::Instant;
 
 use tripoint::contract::Guard;
@@ -83,6 +84,8 @@ pub struct HotReport {
     pub books: Vec<BookFound>,
     pub peak_levels: usize,
     pub steady_messages: u64,
+    /// From the end of the warm-up until the thread knew that no line comes any more.
+    pub steady_time: Duration,
     pub steady: SteadyCosts,
     pub latency: Latency,
     /// How often the kernel took the processor away in the steady part; `None` if it does not say.
@@ -257,6 +260,7 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
         }
         self.keeper.books.end_growth();
         self.meter.begin();
+        self.coordinator.begin_steady();
         self.guard.check();
         if let Some(historian) = &mut self.historian {
             historian.end_rehearsal(&self.guard, self.coordinator);
@@ -287,6 +291,7 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
     pub fn report(self) -> HotReport {
         // First, before making the report costs anything.
         let steady = self.meter.costs();
+        let steady_time = self.coordinator.steady_time();
         let (historian, guard) = (self.historian, self.guard);
         let history = historian.map(|historian| historian.finish(guard));
         let Keeper { mut books, tally } = self.keeper;
@@ -308,6 +313,7 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
             books: found.collect(),
             peak_levels,
             steady_messages: self.meter.messages(),
+            steady_time,
             steady,
             latency: self.meter.latency(),
             pinned_to: None,

@@ -181,10 +181,13 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     // The threads that are made from here on leave a processor to the hot one.
     let pinning = if options.pin { Pinning::leave_one() } else { Pinning::NONE };
     let pace = options.as_recorded.then(Pace::new);
+    let is_time_over = || options.time().is_some_and(|time| coordinator.steady_time() >= time);
+    let is_over = || stop::signal().is_some() || is_time_over();
     thread::scope(|scope| {
-        let reader =
-            spawn(scope, "reader", move || reader::read_all(inputs, names, pace, to_reader.1, to_hot.0))
-                .map_err(Failure::new)?;
+        let reader = spawn(scope, "reader", move || {
+            reader::read_all(inputs, names, pace, is_over, to_reader.1, to_hot.0)
+        })
+        .map_err(Failure::new)?;
         let hot = spawn(scope, "hot", || {
             pinning.pin();
             blocks::keep(preparation, &coordinator, pools, rehearsal, tops, to_hot.1, to_reference.0)

@@ -9,7 +9,7 @@ use crate::books::Gaps;
 use crate::coordinator::AlarmPolicy;
 use crate::inject::Injection;
 use crate::levels::LEVEL_BYTES;
-use crate::market::{Market, Profile};
+use crate::market::{Market, Play, Profile};
 
 /// The most levels that may be asked for.
 const LEVELS_MAX: usize = 10_000_000;
@@ -65,6 +65,10 @@ pub struct FeedOptions {
     /// How the built-in exchange behaves.
     #[arg(long, value_enum, default_value_t = Profile::Normal, conflicts_with = "input")]
     pub profile: Profile,
+
+    /// What the built-in exchange starts from, and whether it ends: for programs that ask for that.
+    #[arg(skip)]
+    pub play: Play,
 }
 
 /// How the hot thread keeps the book.

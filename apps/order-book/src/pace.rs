@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::handoff::{Block, Receiver, Sender};
 use crate::tops::time_of;
 
-/// The longest sleep, so that a signal is seen.
+/// The longest sleep, so that the end of the input is seen.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 
 /// When lines are due: as long after the first as they were received after it. A line whose time is before the first is
@@ -33,8 +33,14 @@ impl Pace {
     }
 
     /// Sends the lines of a block as they are due, in blocks from `empty`; `block` comes last, with the last of them.
-    /// Returns false if a signal ended it: then the rest is not sent.
-    pub fn send(&mut self, mut block: Block, empty: &mut Receiver, full: &mut Sender) -> bool {
+    /// Returns false if meanwhile it `is_over`: then the rest is not sent.
+    pub fn send(
+        &mut self,
+        mut block: Block,
+        is_over: &dyn Fn() -> bool,
+        empty: &mut Receiver,
+        full: &mut Sender,
+    ) -> bool {
         let (mut sent, mut end) = (0, 0);
         loop {
             let lines = &block.contents()[end..];
@@ -52,7 +58,7 @@ impl Pace {
                     full.send(part);
                     sent = end;
                 }
-                if !sleep(wait) {
+                if !sleep(wait, is_over) {
                     return false;
                 }
             }
@@ -61,11 +67,11 @@ impl Pace {
     }
 }
 
-/// Sleeps. Returns false if a signal ended it.
-fn sleep(time: Duration) -> bool {
+/// Sleeps. Returns false if meanwhile it `is_over`.
+fn sleep(time: Duration, is_over: &dyn Fn() -> bool) -> bool {
     let end = Instant::now() + time;
     loop {
-        if stop::signal().is_some() {
+        if is_over() {
             return false;
         }
         let left = end.saturating_duration_since(Instant::now());
@@ -88,7 +94,7 @@ mod tests {
         let mut block = empty.receive().unwrap();
         block.set(b"1000000 a\n1000000 b\n21000000 c\n500 d\n41000000 e\n", 3);
         let start = Instant::now();
-        assert!(Pace::new().send(block, &mut empty, &mut sender));
+        assert!(Pace::new().send(block, &|| false, &mut empty, &mut sender));
         assert!(start.elapsed() >= Duration::from_millis(40));
         let mut found = Vec::new();
         drop(sender);

@@ -67,7 +67,7 @@ pub fn open_any(path: &Path, progress: &ProgressBar) -> Result<Box<dyn Read + Se
     open().map_err(Failure::new)
 }
 
-/// Reads one input after the other, or until a signal ends it, into blocks from `empty`, and sends them to `full`; with
+/// Reads one input after the other, or until that `is_over`, into blocks from `empty`, and sends them to `full`; with
 /// a pace, when they are due. Whole lines in front of a failure are sent (design/order-book.md `.input.end`).
 /// Returns where records are.
 ///
@@ -77,6 +77,7 @@ pub fn read_all(
     inputs: Vec<Input>,
     names: Vec<String>,
     mut pace: Option<Pace>,
+    is_over: impl Fn() -> bool,
     mut empty: Receiver,
     mut full: Sender,
 ) -> (Places, Result<(), Failure>) {
@@ -85,12 +86,13 @@ pub fn read_all(
         places.begin(records);
         let outcome = input.and_then(|mut input| {
             let mut lines = 0;
-            let outcome = read_input(&mut *input, number, &mut lines, pace.as_mut(), &mut empty, &mut full);
+            let pace = pace.as_mut();
+            let outcome = read_input(&mut *input, number, &mut lines, pace, &is_over, &mut empty, &mut full);
             let begin = records;
             records += lines;
             outcome.map_err(|failure| failure.with_line(failure.line().map(|line| begin + line)))
         });
-        if outcome.is_err() || stop::signal().is_some() {
+        if outcome.is_err() || is_over() {
             return (places, outcome);
         }
     }
@@ -102,7 +104,7 @@ pub fn read_all(
 /// # Errors
 /// If it cannot be read on, or a line is longer than a block.
 pub fn read(input: &mut dyn Read, mut empty: Receiver, mut full: Sender) -> Result<(), Failure> {
-    read_input(input, 0, &mut 0, None, &mut empty, &mut full)
+    read_input(input, 0, &mut 0, None, &|| stop::signal().is_some(), &mut empty, &mut full)
 }
 
 fn read_input(
@@ -110,6 +112,7 @@ fn read_input(
     number: usize,
     lines: &mut u64,
     mut pace: Option<&mut Pace>,
+    is_over: &dyn Fn() -> bool,
     empty: &mut Receiver,
     full: &mut Sender,
 ) -> Result<(), Failure> {
@@ -118,7 +121,7 @@ fn read_input(
         let bytes = block.bytes_mut();
         bytes[..rest.len()].copy_from_slice(&rest);
         let (read, end) = fill(input, &mut bytes[rest.len()..]);
-        let end = if stop::signal().is_some() { End::Stopped } else { end };
+        let end = if is_over() { End::Stopped } else { end };
         let used = rest.len() + read;
         let whole = if matches!(end, End::OfInput) { used } else { whole_lines(&bytes[..used]) };
         rest.clear();
@@ -128,7 +131,7 @@ fn read_input(
         *lines += block.lines().count() as u64;
         let block_is_empty = whole == 0;
         if let Some(pace) = &mut pace {
-            if !pace.send(block, empty, full) {
+            if !pace.send(block, is_over, empty, full) {
                 return Ok(());
             }
         } else {
@@ -286,7 +289,7 @@ mod tests {
         let input = |bytes: &'static [u8]| -> Input { Ok(Box::new(bytes)) };
         let inputs = vec![input(b"a\nb"), input(b"c\n"), input(b"")];
         let names = ["x", "y", "z"].map(str::to_owned).to_vec();
-        let (places, outcome) = read_all(inputs, names, None, empty, sender);
+        let (places, outcome) = read_all(inputs, names, None, || false, empty, sender);
         let failure = places.name(&outcome.unwrap_err()).to_string();
         assert_eq!(failure, "z: line 1: the input ends before the first record");
         assert_eq!(places.of(3).to_string(), "y: line 1");

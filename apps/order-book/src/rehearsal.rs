@@ -12,7 +12,7 @@ use crate::generator::Generator;
 use crate::handoff::{self, Block, Receiver, Sender};
 use crate::keeper::Keeper;
 use crate::kept::KeptPool;
-use crate::market::{Market, Profile};
+use crate::market::{Market, Play, Profile};
 
 /// Records of the feed that is played: enough for every kind, and one snapshot.
 const MESSAGES: u64 = 500;
@@ -43,7 +43,8 @@ impl<'pool, P: Store> Rehearsal<'pool, P> {
     /// The exchange's, or the pool's.
     pub fn new(market: Market, pool: &'pool P, kept: &'pool KeptPool<'pool>) -> Result<Self, Failure> {
         let mut feed = Vec::new();
-        let mut exchange = Generator::new(market, Profile::Normal, MESSAGES, &ProgressBar::hidden());
+        let (play, progress) = (Play::default(), ProgressBar::hidden());
+        let mut exchange = Generator::new(market, Profile::Normal, MESSAGES, play, &progress);
         exchange.read_to_end(&mut feed).map_err(Failure::new)?;
         leave_one_out(&mut feed);
         let books = |kept_room, gaps| {

@@ -48,6 +48,8 @@ pub struct Report {
     reference_ahead: u64,
     warmup_messages: u64,
     steady_messages: u64,
+    /// How long the steady part lasted, by the clock.
+    steady_seconds: f64,
     steady: SteadyCosts,
     latency_ns: Latency,
     /// How often the kernel took the processor from the hot thread in the steady part.
@@ -102,6 +104,7 @@ impl Report {
             reference_ahead: reference.tally().messages.saturating_sub(hot.tally.messages),
             warmup_messages: hot.tally.messages - hot.steady_messages,
             steady_messages: hot.steady_messages,
+            steady_seconds: hot.steady_time.as_secs_f64(),
             steady: hot.steady,
             latency_ns: hot.latency,
             involuntary_switches: hot.involuntary_switches,
@@ -218,7 +221,8 @@ impl Report {
     fn write_steady(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let faults =
             |count: Option<u64>| count.map_or_else(|| "not known".to_owned(), |count| count.to_string());
-        line(f, "steady part", format_args!("{} messages, of the hot thread:", self.steady_messages))?;
+        let (messages, seconds) = (self.steady_messages, self.steady_seconds);
+        line(f, "steady part", format_args!("{messages} messages in {seconds:.1} s, of the hot thread:"))?;
         line(f, "  arena growth", format_args!("{} bytes", self.steady.arena_growth_bytes))?;
         line(f, "  global allocator", format_args!("{} calls", self.steady.global_allocator_calls))?;
         line(

@@ -97,7 +97,7 @@ fn the_report_has_exactly_these_keys() {
     let (output, report) = run("keys", &["--messages", "2000", "--warmup", "100"]);
     assert_succeeds(&output);
     let top = "messages depth_updates level_updates book_tickers trades snapshots skipped bid_levels ask_levels \
-               best_bid best_ask crossed books peak_levels book_matches_reference warmup_messages steady_messages steady latency_ns \
+               best_bid best_ask crossed books peak_levels book_matches_reference warmup_messages steady_messages steady_seconds steady latency_ns \
                involuntary_switches pinned_to messages_per_second contract samples history";
     let steady = "arena_growth_bytes fills fill_bytes empty_bytes global_allocator_calls minor_page_faults \
                   major_page_faults";
@@ -397,6 +397,25 @@ fn no_profile_violates_the_contract() {
         assert_eq!(report["book_matches_reference"], true);
         assert_eq!(report["snapshots"].as_u64() > Some(2), profile == "stressed");
         assert_eq!(report["books"][0]["gaps"].as_u64() > Some(0), profile == "stressed", "{report:#}");
+    }
+}
+
+/// design/order-book.md `.seconds`: no earlier by the book's clock, which is no faster than that of the test.
+#[test]
+fn the_steady_part_lasts_as_long_as_asked_for() {
+    let arguments = ["--seconds", "1", "--messages", "1000", "--warmup", "500"];
+    let paced = ["--profile", "live", "--as-recorded", "--seed", "7"];
+    for (name, more) in [("seconds", &[][..]), ("live", &paced)] {
+        let begin = std::time::Instant::now();
+        let (output, report) = run(name, &[&arguments[..], more].concat());
+        let took = begin.elapsed().as_secs_f64();
+        assert_succeeds(&output);
+        let seconds = report["steady_seconds"].as_f64().unwrap();
+        assert!(1.0 <= seconds && seconds <= took, "{name}: {seconds} of {took} s");
+        assert_steady_is_zero(&report);
+        assert_eq!(report["book_matches_reference"], true, "{name}");
+        let summary = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(summary.contains("Live, seed 7\n"), name == "live", "{summary}");
     }
 }
 

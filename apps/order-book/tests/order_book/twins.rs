@@ -6,7 +6,7 @@ use std::io::Read;
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use order_book::generator::Generator;
-use order_book::market::{Market, Profile};
+use order_book::market::{Market, Play, Profile};
 use serde_json::Value;
 
 use crate::feeds::recorded;
@@ -42,7 +42,8 @@ impl Feed {
     }
 
     fn built_in(market: Market, records: usize) -> Self {
-        let exchange = Generator::new(market, Profile::Normal, records as u64, &ProgressBar::hidden());
+        let (play, progress) = (Play::default(), ProgressBar::hidden());
+        let exchange = Generator::new(market, Profile::Normal, records as u64, play, &progress);
         Self::read(&format!("{market:?}"), records, exchange)
     }
 

@@ -1,54 +1,12 @@
 //! `tripoint attach` on the order book, a whole program of another process (design/cli.md `.attach`).
-#![cfg(target_os = "linux")]
 
-use core::time::Duration;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tripoint_oracle::wait_until;
 
-/// The command, built as the tests are.
-fn command() -> PathBuf {
-    let mut build = Command::new(env!("CARGO"));
-    build.args([
-        "build",
-        "--quiet",
-        "--package",
-        "tripoint-cli",
-        "--bin",
-        "tripoint",
-        "--message-format=json",
-    ]);
-    if !cfg!(debug_assertions) {
-        build.arg("--release");
-    }
-    let output = build.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).unwrap();
-    let executable = messages.lines().find_map(|line| {
-        let message: Value = serde_json::from_str(line).ok()?;
-        message.get("executable")?.as_str().map(PathBuf::from)
-    });
-    executable.unwrap()
-}
-
-/// A process that is ended at the end of the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Lets other processes run between two looks; nothing depends on how long it is.
-fn pause() {
-    thread::sleep(Duration::from_millis(20));
-}
+use crate::programs::{BOOK, Running, pause, tripoint};
 
 /// Whether the environment has programs built without tables of lines.
 fn has_no_lines() -> bool {
@@ -58,16 +16,16 @@ fn has_no_lines() -> bool {
 
 #[test]
 fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
-    let command = command();
+    let command = tripoint();
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("book.capture");
     let _ = std::fs::remove_file(&out);
-    let mut book = Command::new(env!("CARGO_BIN_EXE_order-book"));
+    let mut book = Command::new(BOOK);
     book.args(["--messages", "1000000000", "--telemetry", "--inject", "alloc"]).stdout(Stdio::null());
     let book = Running(book.spawn().unwrap());
     let process = book.0.id().to_string();
     let attach = ["attach", "--duration", "1h", "--output", out.to_str().unwrap()];
     let start = || {
-        let mut attached = Command::new(&command);
+        let mut attached = Command::new(command);
         Running(
             attached.args(attach).arg(&process).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap(),
         )
@@ -92,7 +50,7 @@ fn attached_to_the_order_book_it_names_the_injected_function_and_line() {
     drop(book);
 
     let Output { status, stdout, stderr } =
-        Command::new(&command).args(["report", "--json"]).arg(&out).output().unwrap();
+        Command::new(command).args(["report", "--json"]).arg(&out).output().unwrap();
     assert_eq!(status.code(), Some(1), "a violation was found: {}", String::from_utf8_lossy(&stderr));
     let report: Value = serde_json::from_slice(&stdout).unwrap();
     let violations = report["violations"].as_array().unwrap();

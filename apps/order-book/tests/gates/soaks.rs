@@ -1,0 +1,215 @@
+//! The soak, and the trend over its rounds (design/gates.md `.soak`).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tripoint_oracle::wait_until;
+
+use crate::programs::{Running, pause, stand_in};
+use crate::{assert_tells_of_a_burst, command_of, entries, gate, has_python, read, scratch, text};
+
+/// `.soak`. Growth of resident memory within seconds says nothing, so it is left out.
+#[test]
+fn soak_fails_at_a_burst() {
+    if !has_python() {
+        return;
+    }
+    let arguments = ["--seconds", "2", "--seed", "41", "--", "--warmup", "500", "--inject", "burst=1000"];
+    let output = gate("soak", "soak-burst", &arguments);
+    assert!(text(&output).contains("\nFAILED  round 1: "), "{output:?}");
+    assert_tells_of_a_burst(&output, 1_000);
+}
+
+/// `.soak.live`, `.soak.rotate`, of the real book.
+#[test]
+fn rounds_differ_by_their_seed_and_traces_rotate() {
+    if !has_python() {
+        return;
+    }
+    let reports = scratch("soak");
+    let arguments =
+        ["--seconds", "4", "--round", "2", "--rotate", "1", "--seed", "41", "--", "--warmup", "500"];
+    let told = text(&command_of("soak", &reports).args(arguments).output().unwrap());
+    assert!(told.contains("round 1: ") && told.contains("round 2: "), "{told}");
+    for fault in
+        ["exit status", "alarms:", "violations:", "records lost:", "calls:", "trace:", "steady part:"]
+    {
+        assert!(!told.contains(fault), "{told}");
+    }
+    let soak = only_soak(&reports);
+    assert!(told.contains(&format!("{}: seed 41, round 1 of 2", soak.display())), "{told}");
+    let trend = read_json(&soak.join("trend.json"));
+    let seeds: Vec<_> = trend["rounds"].as_array().unwrap().iter().map(|round| &round["seed"]).collect();
+    assert_eq!(seeds, [41, 42]);
+    for round in rounds(&soak) {
+        assert!(round.join("trace-2").exists(), "{:?}", entries(&round));
+        let report = read_json(&round.join("report.json"));
+        assert!(report["steady_seconds"].as_f64() >= Some(2.0), "{report:#}");
+    }
+}
+
+fn only_soak(reports: &Path) -> PathBuf {
+    let [soak] = &entries(&reports.join("soak"))[..] else { panic!("one soak") };
+    soak.clone()
+}
+
+/// The folders of the rounds.
+fn rounds(soak: &Path) -> Vec<PathBuf> {
+    entries(soak).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&read(path)).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+/// A soak of programs that stand for the order book and the command.
+fn faked(reports: &Path, arguments: &[&str]) -> Command {
+    let mut command = command_of("soak", reports);
+    command.env("BOOK", stand_in("fake-book")).env("TRIPOINT", stand_in("fake-tripoint")).args(arguments);
+    command
+}
+
+/// `.req.control`: memory that grows within a round is found; the same that does not is not.
+#[test]
+fn memory_that_grows_in_a_round_fails() {
+    if !has_python() {
+        return;
+    }
+    let run = |name: &str, fake: &str| {
+        faked(&scratch(name), &["--seconds", "2"]).env("FAKE", fake).output().unwrap()
+    };
+    let flat = run("soak-flat", "");
+    assert!(flat.status.success(), "{flat:?}");
+    let grows = run("soak-grows", "grows");
+    assert_eq!(grows.status.code(), Some(1), "{grows:?}");
+    assert!(text(&grows).contains("\nresident memory grew from "), "{grows:?}");
+    assert_eq!(text(&grows).lines().nth(2).map(|line| line.starts_with("resident memory")), Some(true));
+}
+
+/// `.soak.resume`.
+#[test]
+fn a_soak_that_was_interrupted_goes_on_with_its_round() {
+    if !has_python() {
+        return;
+    }
+    let reports = scratch("soak-resumed");
+    let hold = reports.join("hold");
+    std::fs::write(&hold, "").unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = faked(&reports, arguments);
+        command.env("FAKE_HELD", "8").env("FAKE_HOLD", &hold).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    };
+    let three = ["--seconds", "3", "--round", "1"];
+    let mut soak = start(&[&three[..], &["--seed", "7"]].concat());
+    let state = || {
+        let soak = entries(&reports.join("soak")).pop()?.join("state.json");
+        serde_json::from_str::<Value>(&std::fs::read_to_string(soak).ok()?).ok()
+    };
+    // The second round cannot end before the file is gone.
+    wait_until(|| {
+        pause();
+        reports.join("soak").exists() && state().is_some_and(|state| state["rounds"][0] != Value::Null)
+    });
+    let interrupt = Command::new("kill").args(["-TERM", &soak.0.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    assert_eq!(soak.0.wait().unwrap().code(), Some(130));
+    assert_eq!(state().unwrap()["rounds"].as_array().unwrap().len(), 1);
+    std::fs::remove_file(&hold).unwrap();
+
+    // Not one with other settings.
+    for others in [&["--seconds", "4", "--round", "1"][..], &[&three[..], &["--seed", "9"]].concat()] {
+        let refused = faked(&reports, others).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert!(told.contains("interrupted after 1 of 3 rounds") && told.contains("--anew"), "{told}");
+    }
+    let resumed = faked(&reports, &three).output().unwrap();
+    assert!(resumed.status.success(), "{resumed:?}");
+    assert!(text(&resumed).lines().next().unwrap().ends_with(": seed 7, round 2 of 3"), "{resumed:?}");
+    let state = state().unwrap();
+    let seeds: Vec<_> = state["rounds"].as_array().unwrap().iter().map(|round| &round["seed"]).collect();
+    assert_eq!(seeds, [7, 8, 9]);
+
+    // What is over does not go on, and the next one is compared with it.
+    let next = faked(&reports, &["--seconds", "1"]).output().unwrap();
+    assert!(text(&next).lines().next().unwrap().ends_with("round 1 of 1"), "{next:?}");
+    let soaks = entries(&reports.join("soak"));
+    let trend = read_json(&soaks[1].join("trend.json"));
+    assert_eq!(trend["amnesties"]["history"]["mean_before"], 3.0, "{trend:#}");
+}
+
+/// A round as a state has it: its ceiling in KiB, p99.9 in ns, and how often memory was got in a quiet moment.
+fn round(number: usize, most: u64, p999: u64, history: u64) -> Value {
+    json!({
+        "folder": "", "seed": number, "faults": [], "steady_seconds": 600.1, "steady_messages": 5_000,
+        "latency_ns": { "p999": p999, "p9999": 10 * p999 }, "amnesties": { "history": history },
+        "resident_kib": { "first": 20_000, "most": most },
+    })
+}
+
+/// Has the trend over these rounds.
+fn trend(name: &str, rounds: &[Value], arguments: &[&str]) -> Output {
+    let soak = scratch(name);
+    let settings = json!({ "rounds": rounds.len(), "round": 600, "rotate": 600, "book": [] });
+    let state = json!({
+        "seed": 7, "settings": settings, "rounds": rounds, "baseline_ns": { "p999": 1_000, "p9999": 10_000 },
+    });
+    std::fs::write(soak.join("state.json"), state.to_string()).unwrap();
+    gate("trend", &format!("{name}-reports"), &[&[soak.to_str().unwrap()], arguments].concat())
+}
+
+/// `.soak.trend`: rounds each of which holds, with ceilings that creep up.
+#[test]
+fn memory_that_grows_over_the_rounds_fails() {
+    if !has_python() {
+        return;
+    }
+    let of = |name: &str, ceilings: &[u64]| {
+        let rounds: Vec<_> =
+            (1..).zip(ceilings).map(|(number, &most)| round(number, most, 1_000, 0)).collect();
+        trend(name, &rounds, &[])
+    };
+    // Up and down, and one that is high by chance.
+    for flat in
+        [&[20_000, 20_300, 19_900, 20_350, 20_100, 20_380][..], &[20_000, 20_000, 25_000, 20_000], &[1]]
+    {
+        let output = of("trend-flat", flat);
+        assert!(output.status.success(), "{flat:?}: {output:?}");
+    }
+    // One percent a round.
+    let grows = of("trend-grows", &[20_000, 20_200, 20_400, 20_600, 20_800, 21_000]);
+    assert_eq!(grows.status.code(), Some(1), "{grows:?}");
+    let told = text(&grows);
+    assert!(told.ends_with("\nresident memory grew over the rounds, from 20200 to 20800 KiB\n"), "{told}");
+}
+
+/// `.soak.trend`: the figures, as text and as JSON.
+#[test]
+fn the_trend_has_latencies_against_the_baseline_and_amnesties_by_reason() {
+    if !has_python() {
+        return;
+    }
+    let rounds = [round(1, 20_000, 1_000, 4), round(2, 20_010, 1_500, 0), round(3, 20_000, 3_000, 5)];
+    let told = text(&trend("trend", &rounds, &[]));
+    let row = |first: &str| {
+        let line = told.lines().find(|line| line.trim_start().starts_with(first));
+        line.unwrap_or_else(|| panic!("{told}")).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(told.starts_with("soak with seed 7: 3 of 3 rounds of 600 s, 3 held\n"), "{told}");
+    let third = ["3", "yes", "3", "600.1", "5000", "20000", "20000", "3000", "3.00", "30000", "3.00"];
+    assert_eq!(row("3 "), third);
+    assert_eq!(row("history"), ["history", "9", "5", "3.0", "-"]);
+    let json: Value = serde_json::from_slice(&trend("trend", &rounds, &["--json"]).stdout).unwrap();
+    assert_eq!(json["rounds"][1]["latency_ns"]["p999"], json!({ "ns": 1_500, "of_baseline": 1.5 }));
+    assert_eq!(json["resident"], json!({ "first_kib": 20_000, "last_kib": 20_000, "grew": false }));
+    // A round without a report, and so without figures.
+    let mut lost = json!({ "folder": "", "seed": 2, "faults": ["exit status 1"] });
+    for figure in ["steady_seconds", "steady_messages", "latency_ns", "amnesties", "resident_kib"] {
+        lost[figure] = Value::Null;
+    }
+    let failed = trend("trend-failed", &[round(1, 20_000, 1_000, 1), lost], &[]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    assert!(text(&failed).contains("2 of 2 rounds of 600 s, 1 held\n"), "{failed:?}");
+}
