@@ -234,7 +234,7 @@ fn of_layer<'l>(layers: &'l [(String, Vec<f64>)], name: &str) -> Option<&'l Vec<
 /// not (design/cli.md `.plot.track`).
 #[test]
 fn what_a_late_reader_cannot_know_is_drawn_as_such_and_not_as_spare() {
-    for arguments in [&["plot"][..], &["attach", "--duration", "0s"]] {
+    for arguments in [&["plot"][..], &["attach", "--duration", "1s"]] {
         let layers = late(Room::default(), |path| {
             let folder = tempfile::tempdir().unwrap();
             let capture = folder.path().join("capture");
