@@ -39,17 +39,17 @@ impl<'w> PoolExtents<'w> {
     }
 
     /// The extent that changed last.
-    fn last(&self) -> Option<Entry<'w>> {
+    fn last_extent(&self) -> Option<Entry<'w>> {
         self.at(self.entry.get(PoolWord::LastExtent as usize))
     }
 
-    fn set_last(&self, base: u64) {
+    fn set_last_extent(&self, base: u64) {
         self.entry.set(PoolWord::LastExtent as usize, base);
     }
 
     /// The pool gets these addresses. If they follow the extent that changed last, that becomes larger.
     pub(super) fn extend(&self, base: u64, bytes: u64) {
-        match self.last().filter(|last| addresses(*last).end == base) {
+        match self.last_extent().filter(|last| addresses(*last).end == base) {
             Some(last) => last.add(ExtentWord::Bytes as usize, bytes),
             None => self.take(base, bytes),
         }
@@ -58,7 +58,7 @@ impl<'w> PoolExtents<'w> {
     fn take(&self, base: u64, bytes: u64) {
         let fill = |entry: Entry<'_>| entry.set(ExtentWord::Bytes as usize, bytes);
         if self.table.take_entry(&self.keys(base), fill).is_some() {
-            self.set_last(base);
+            self.set_last_extent(base);
         }
     }
 
@@ -70,7 +70,7 @@ impl<'w> PoolExtents<'w> {
             let Range { start, end } = addresses(*extent);
             start <= returned.start && returned.end <= end
         };
-        match [self.at(base), self.last()].into_iter().flatten().find(contains) {
+        match [self.at(base), self.last_extent()].into_iter().flatten().find(contains) {
             Some(extent) => self.cut(extent, &returned),
             None => self.all().for_each(|extent| self.cut(extent, &returned)),
         }
@@ -84,7 +84,7 @@ impl<'w> PoolExtents<'w> {
         }
         if start < returned.start {
             extent.set(ExtentWord::Bytes as usize, returned.start - start);
-            self.set_last(start);
+            self.set_last_extent(start);
         } else {
             extent.retire();
         }
@@ -97,7 +97,7 @@ impl<'w> PoolExtents<'w> {
     pub(super) fn forget(&self) {
         if self.entry.get(PoolWord::LastExtent as usize) != 0 {
             self.all().for_each(Entry::retire);
-            self.set_last(0);
+            self.set_last_extent(0);
         }
     }
 
