@@ -113,11 +113,13 @@ pub(crate) struct Collector {
     phases: Vec<PhaseChange>,
     /// The system's number of the thread at each place of the contract.
     slots: BTreeMap<u64, u32>,
-    /// The ring of each thread.
+    /// The rings of each thread, by their index.
     rings: BTreeMap<u32, usize>,
     /// The names with which threads attached.
     names: BTreeMap<u32, String>,
     missed: u64,
+    /// Of these, events that last.
+    lasting_missed: u64,
     /// The time of the last event.
     last: Option<u64>,
 }
@@ -133,6 +135,7 @@ impl Collector {
             rings: BTreeMap::new(),
             names: BTreeMap::new(),
             missed: 0,
+            lasting_missed: 0,
             last: None,
         }
     }
@@ -140,6 +143,9 @@ impl Collector {
     pub(crate) fn add(&mut self, event: &Event) {
         self.missed = self.missed.saturating_add(event.missed);
         if event.missed > 0 {
+            if event.is_lasting {
+                self.lasting_missed = self.lasting_missed.saturating_add(event.missed);
+            }
             return;
         }
         if ["violation", "begin amnesty", "end amnesty"].contains(&event.event.as_str()) {
@@ -195,7 +201,7 @@ impl Collector {
             names: self.rings.keys().map(|thread| (*thread, threads.name(*thread))).collect(),
             sites: threads.sites(sums.samples, symbols),
             points: points(&end.counters, &sums.fills),
-            losses: losses(self.missed, &end),
+            losses: losses(self.missed, self.lasting_missed, &end),
             steady_seconds: steady_seconds(&self.phases, self.last.max(end.ns)),
             phases: self.phases,
             contract: end.counters.contract_threads.entries,
@@ -375,19 +381,25 @@ fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
     counters.points.entries.iter().map(fills_of).collect()
 }
 
-fn losses(events_missed: u64, end: &End) -> Losses {
+fn losses(events_missed: u64, lasting_missed: u64, end: &End) -> Losses {
     let counters = &end.counters;
-    let (arenas, pools, points) = (&counters.arenas, &counters.pools, &counters.points);
+    let Counters { arenas, pools, extents, points, .. } = counters;
     let objects = end.objects.as_ref();
     Losses {
         events_missed,
+        lasting_missed,
         events_dropped: end.threads.iter().map(|thread| thread.dropped).sum(),
         left_out: arenas.left_out
             + pools.left_out
+            + extents.left_out
             + points.left_out
             + counters.samples.left_out
             + objects.map_or(0, |objects| objects.left_out),
-        unsteady: arenas.unsteady + pools.unsteady + points.unsteady + counters.tallies.unsteady,
+        unsteady: arenas.unsteady
+            + pools.unsteady
+            + extents.unsteady
+            + points.unsteady
+            + counters.tallies.unsteady,
     }
 }
 
@@ -497,6 +509,8 @@ pub(crate) struct PointFills {
 pub(crate) struct Losses {
     /// Events that were overwritten, or could not be read.
     pub(crate) events_missed: u64,
+    /// Of these, violations, alarms, phases and names of threads.
+    pub(crate) lasting_missed: u64,
     /// Events that the program dropped.
     pub(crate) events_dropped: u64,
     /// Things that found no entry in a table.

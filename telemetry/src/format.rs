@@ -17,9 +17,9 @@ pub(crate) mod switches;
 pub(crate) mod text;
 
 pub use counters::{
-    ArenaWord, EntryState, HeapWord, MAX_TALLY_CLASSES, MAX_TALLY_DETECTORS, MAX_TALLY_THREADS, OTHER_POOLS,
-    PhaseWord, PointWord, PoolWord, SampleWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS, TALLY_NUMBERS,
-    TALLY_THREAD_WORDS, TallyNumber, TallyThreadWord, TallyWord,
+    ArenaWord, EntryState, ExtentWord, HeapWord, MAX_TALLY_CLASSES, MAX_TALLY_DETECTORS, MAX_TALLY_THREADS,
+    OTHER_POOLS, PhaseWord, PointWord, PoolWord, SampleWord, TABLE_ENTRY_WORDS, TABLE_TEXT_WORDS,
+    TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyNumber, TallyThreadWord, TallyWord,
 };
 pub use header::{
     BYTE_ORDER, ClockKind, DATA_NAME, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, MAX_ENTRIES,

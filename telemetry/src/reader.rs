@@ -6,7 +6,7 @@
 //! | read the file of a process | [`Reader::attach`] |
 //! | read a file with a path, or a core file | [`Reader::open`] |
 //! | read all events, by time | [`Reader::events`] |
-//! | read the events of one ring | [`Reader::ring_events`] |
+//! | read the events of one thread | [`Reader::ring_events`], [`Reader::lasting_events`] |
 //! | read the counters | [`Reader::counters`] |
 //! | estimate from samples by site, type, size class, thread or pool | [`RecordedEvent::sample`], [`Groups`](crate::Groups) |
 //! | estimate bytes of each pool from all samples ever | [`Counters::samples`] |
@@ -80,7 +80,8 @@ pub(crate) mod values;
 pub(crate) mod words;
 
 pub use self::counters::{
-    ArenaCounters, Counters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters, PoolNumbers,
+    ArenaCounters, Counters, ExtentCounters, PhaseCounters, PhaseNumbers, PointCounters, PoolCounters,
+    PoolNumbers,
 };
 pub use self::discover::{Found, discover};
 pub use self::error::OpenError;

@@ -6,6 +6,7 @@ pub(crate) mod attached;
 mod buffer_numbers;
 mod counters;
 mod events;
+mod extents;
 mod heaps;
 #[cfg(all(feature = "usdt", target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) mod probes;

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | `word_ring` | words: one thread writes, any number of readers copy |
 //! | `record_ring` | records, laid out in blocks |
-//! | `own_ring` | the ring of one thread, as the thread has it at hand |
+//! | `thread_rings` | the two rings of a thread |
+//! | `own_ring` | the rings of one thread, as the thread has them at hand |
 //! | `claim` | which thread has a ring |
 //! | `gate` | whether a thread is in the middle of a record |
 //! | `copy` | the reader's side |
@@ -19,5 +20,7 @@ pub(crate) mod gate;
 pub(crate) mod own_ring;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod record_ring;
+#[cfg(all(target_has_atomic = "64", not(tripoint_loom)))]
+pub(crate) mod thread_rings;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod word_ring;

@@ -189,6 +189,11 @@ fn claims() -> Vec<Claim> {
             "`Room::threads`, by default {}, multiplies",
             [number(Room::default().threads)],
         ),
+        claim(
+            "telemetry/src/linux/create.rs",
+            "the default room takes {}",
+            [format!("{:.1} MiB", Room::default().bytes().expect("it fits") as f64 / f64::from(1 << 20))],
+        ),
         claim("guide/src/automatic-pools.md", "So a heap has {} generations", [word(GENERATIONS)]),
         claim(
             "guide/src/automatic-pools.md",

@@ -57,7 +57,19 @@ of_words! {
     }
 }
 
+/// There will be no more versions.
+const MOST_VERSIONS: u64 = 1000;
+
+/// A set of classes is one word.
+const MOST_CLASSES: u64 = 64;
+
 impl Layout {
+    /// Whether words can be the layout of any version.
+    pub(super) fn is_likely(words: &[u64]) -> bool {
+        let is_version = words.first().is_some_and(|version| *version <= MOST_VERSIONS);
+        is_version && Self::of_words(words).is_none_or(|layout| layout.classes <= MOST_CLASSES)
+    }
+
     /// `Err` with what is wrong.
     pub(super) fn of(words: &[u64]) -> Result<Self, String> {
         let layout = Self::of_words(words).ok_or("the layout of a contract is cut off")?;

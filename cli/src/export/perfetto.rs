@@ -116,10 +116,11 @@ impl Timeline {
         row.track
     }
 
-    /// Events were missed: which slices ended meanwhile is not known, so all end before.
+    /// Events were missed: which slices ended meanwhile is not known, so all end before. Events that last end none.
     fn miss(&mut self, gap: &Event) {
         for row in self.rows.values_mut().filter(|row| row.ring == gap.ring) {
-            self.writer.end(row.track, row.last, row.open.end_all(), Vec::new());
+            let ended = if gap.is_lasting { 0 } else { row.open.end_all() };
+            self.writer.end(row.track, row.last, ended, Vec::new());
             let missed = annotation("count", Value::Number(gap.missed));
             self.writer.instant(row.track, row.last, "events missed", vec![missed]);
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::PoolKey;
+use crate::source::counters::{Extent, Table};
 
 /// The blocks of one arena by their first addresses: the end, and the pool.
 pub(super) type Blocks = BTreeMap<u64, (u64, u64)>;
@@ -47,6 +48,16 @@ impl Extents {
             if last > end {
                 blocks.insert(end, (last, pool));
             }
+        }
+    }
+
+    /// Notes which addresses pools have by now, as the program itself counts them. If all are known, pools have no others.
+    pub(super) fn know(&mut self, extents: &Table<Extent>) {
+        if extents.left_out == 0 && extents.unsteady == 0 && !extents.entries.is_empty() {
+            self.now.clear();
+        }
+        for extent in &extents.entries {
+            self.extend(PoolKey { arena: extent.arena, pool: extent.pool }, extent.base, extent.bytes);
         }
     }
 

@@ -41,7 +41,7 @@ fn unused(observed: &Observed) -> Chart {
     let sizes = Sizes::of(observed);
     let used = sizes.used();
     let share = |index: usize| {
-        let used = used[index] + sizes.unnoted[index];
+        let used = used[index] + sizes.unnoted[index] + sizes.unknown[index];
         let committed = sizes.committed[index];
         if committed > 0.0 { (1.0 - used / committed).clamp(0.0, 1.0) } else { 0.0 }
     };
@@ -49,7 +49,7 @@ fn unused(observed: &Observed) -> Chart {
     let points = moments.map(|(index, ns)| (observed.since(*ns), share(index))).collect();
     chart(
         observed,
-        "Committed memory that is not in use (pools that noted no sizes count as used)",
+        "Committed memory that is not in use (pools that noted no sizes, and what is not known, count as used)",
         vec![Series { name: "spare, or free in pools".to_owned(), colour: 0, points }],
         "the recording has no sizes of arenas",
     )

@@ -42,10 +42,10 @@ pub(super) fn notes(observed: &Observed) -> Vec<String> {
             .filter(|(_, (_, of))| *of == pool.pool)
             .map(|(first, (last, _))| last - first)
             .sum();
-        let missing = held.points().last()?.1 - drawn as f64;
+        let missing = observed.course(held).last()?.size - drawn as f64;
         let name = observed.names.of(*pool);
         (missing > 0.0).then(|| {
-            format!("{name} has {} more, at addresses that no event named", Unit::Bytes.show(missing))
+            format!("{name} has {} more, at addresses that are not known", Unit::Bytes.show(missing))
         })
     };
     observed.held.iter().filter_map(missing).collect()

@@ -1,11 +1,12 @@
 //! What a recording has over time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::extents::Extents;
 use super::names::{Names, PoolKey};
-use super::track::Track;
+use super::track::{Known, Taken, Track};
 use crate::plotting::{Axis, Moment, Unit};
+use crate::source::counters::Counters;
 use crate::source::{Entry, Event, Look};
 
 /// The sizes of a pool that the program noted.
@@ -62,6 +63,12 @@ pub(crate) struct Observed {
     /// In ns, in the order of [`DURATIONS`].
     pub(super) durations: [Vec<u64>; DURATIONS.len()],
     begun: BTreeMap<(u32, usize), u64>,
+    /// The rings of which events were missed, until their next one.
+    missing: BTreeSet<usize>,
+    /// The moments before which events were missed.
+    gaps: Vec<u64>,
+    /// Whether some pools have no counters, so that it is not known how much they have.
+    pub(super) has_unknown_pools: bool,
     /// By heap.
     pub(super) collected: BTreeMap<u64, Vec<Collected>>,
     phases: Vec<(u64, String)>,
@@ -73,10 +80,11 @@ impl Observed {
     /// Takes what comes next.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) {
         match entry {
-            Entry::Event(event) if event.missed > 0 => self.lose(),
+            Entry::Event(event) if event.missed > 0 => self.miss(event),
             Entry::Event(event) => {
                 if let Some(ns) = event.ns {
                     self.see(ns);
+                    self.gaps.extend(self.missing.remove(&event.ring).then_some(ns));
                     self.add_event(event, ns);
                 }
             }
@@ -84,14 +92,22 @@ impl Observed {
             Entry::End(end) => {
                 let ns = end.ns.or(self.span.map(|(_, last)| last)).unwrap_or(0);
                 self.add_look(&Look::at(ns, &end.counters));
+                self.add_end(&end.counters);
             }
         }
     }
 
-    /// Events are missing here.
-    fn lose(&mut self) {
-        self.committed.values_mut().chain(self.held.values_mut()).for_each(Track::lose);
-        self.begun.clear();
+    /// Events of a ring are missing before its next one. Those that last are about no memory.
+    fn miss(&mut self, gap: &Event) {
+        if !gap.is_lasting {
+            self.missing.insert(gap.ring);
+            self.begun.clear();
+        }
+    }
+
+    /// The course of a size.
+    pub(super) fn course(&self, track: &Track) -> Vec<Known> {
+        track.course(self.span.map_or(0, |(first, _)| first), &self.gaps)
     }
 
     fn see(&mut self, ns: u64) {
@@ -101,19 +117,30 @@ impl Observed {
 
     fn add_look(&mut self, look: &Look) {
         self.see(look.ns);
+        if !self.missing.is_empty() {
+            self.gaps.push(look.ns);
+        }
         self.names.note_all(look);
         for arena in &look.arenas {
             self.reserved.insert(arena.arena, arena.bytes);
             self.extents.note_base(arena.arena, arena.base);
-            end_at(self.committed.entry(arena.arena).or_default(), look.ns, arena.committed(), arena.is_live);
+            let taken = Taken { taken: arena.grown as f64, returned: arena.shrunk as f64 };
+            count_at(self.committed.entry(arena.arena).or_default(), look.ns, taken, arena.is_live);
         }
         for pool in &look.pools {
             let key = PoolKey { arena: pool.arena, pool: pool.pool };
-            end_at(self.held.entry(key).or_default(), look.ns, pool.held(), pool.is_live);
+            let taken = Taken { taken: pool.extended as f64, returned: pool.retracted as f64 };
+            count_at(self.held.entry(key).or_default(), look.ns, taken, pool.is_live);
             if pool.total > 0 {
-                end_at(self.free.entry(key).or_default(), look.ns, pool.free, pool.is_live);
+                let free = if pool.is_live { pool.free as f64 } else { 0.0 };
+                self.free.entry(key).or_default().value(look.ns, free);
             }
         }
+    }
+
+    fn add_end(&mut self, counters: &Counters) {
+        self.extents.know(&counters.extents);
+        self.has_unknown_pools = counters.pools.left_out > 0;
     }
 
     fn add_event(&mut self, event: &Event, ns: u64) {
@@ -122,7 +149,11 @@ impl Observed {
         match event.event.as_str() {
             "grow" => self.committed.entry(event.arena).or_default().change(ns, size),
             "shrink" => self.committed.entry(event.arena).or_default().change(ns, -size),
-            "create pool" => self.names.note(pool, &event.class),
+            "create arena" => self.committed.entry(event.arena).or_default().begin(ns),
+            "create pool" => {
+                self.names.note(pool, &event.class);
+                self.held.entry(pool).or_default().begin(ns);
+            }
             "extend" => {
                 self.held.entry(pool).or_default().change(ns, size);
                 self.extents.extend(pool, event.base, event.size);
@@ -131,7 +162,10 @@ impl Observed {
                 self.held.entry(pool).or_default().change(ns, -size);
                 self.extents.retract(pool.arena, event.base, event.size);
             }
-            "destroy pool" => self.extents.destroy(pool),
+            "destroy pool" => {
+                self.held.entry(pool).or_default().value(ns, 0.0);
+                self.extents.destroy(pool);
+            }
             "note sizes" => self.note_sizes(event, pool, ns),
             "phase" => self.phases.push((ns, event.to.clone())),
             _ => self.add_activity(event, ns),
@@ -191,9 +225,9 @@ impl Observed {
     }
 }
 
-/// Enters a size that was read. Of something that is gone it is the last one that it had.
-fn end_at(track: &mut Track, ns: u64, size: u64, is_live: bool) {
-    track.value(ns, size as f64);
+/// Enters what was read. Of something that is gone it is the last that it had.
+fn count_at(track: &mut Track, ns: u64, taken: Taken, is_live: bool) {
+    track.count(ns, taken);
     if !is_live {
         track.value(ns, 0.0);
     }

@@ -29,6 +29,9 @@ impl<T> Default for Table<T> {
 pub(crate) struct Counters {
     pub(crate) arenas: Table<Arena>,
     pub(crate) pools: Table<Pool>,
+    /// Captures of older versions have none.
+    #[serde(default)]
+    pub(crate) extents: Table<Extent>,
     pub(crate) points: Table<Point>,
     pub(crate) phase: Table<Phase>,
     /// Captures of older versions have none.
@@ -99,6 +102,16 @@ impl Pool {
     pub(crate) fn held(&self) -> u64 {
         self.extended.saturating_sub(self.retracted)
     }
+}
+
+/// Addresses that a pool has, and that follow each other.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct Extent {
+    pub(crate) arena: u64,
+    pub(crate) pool: u64,
+    #[serde(deserialize_with = "hexadecimal", serialize_with = "as_hexadecimal")]
+    pub(crate) base: u64,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

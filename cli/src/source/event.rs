@@ -7,7 +7,10 @@ use tripoint_telemetry::reader::Item;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Event {
+    /// The index of its thread's rings.
     pub(crate) ring: usize,
+    /// Whether it is from the second of these rings, which has what lasts. A gap there says only that such events were missed.
+    pub(crate) is_lasting: bool,
     /// Of a gap: how many events were missed. A gap has nothing more.
     pub(crate) missed: u64,
     /// The system's number of the thread.

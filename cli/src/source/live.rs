@@ -73,11 +73,11 @@ fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
     end.objects = Some(reader.objects()?);
     for ring in 0..reader.rings() {
         let Some(info) = reader.ring(ring)? else { break };
-        if info.events > 0 || info.dropped > 0 {
+        if info.events > 0 || info.lasting_events > 0 || info.dropped > 0 {
             end.threads.push(Thread {
                 thread: info.thread,
                 name: info.name.to_string(),
-                events: info.events,
+                events: info.events.saturating_add(info.lasting_events),
                 dropped: info.dropped,
                 ring,
                 is_only: info.claims == 1,
@@ -116,27 +116,33 @@ fn is_locked(path: &Path) -> bool {
 
 /// What had been written to each ring at some moment, and has not been read since.
 struct Written {
-    /// The number of events of each ring; zero once all are read.
-    events: Vec<u64>,
+    /// The number of events of the two rings of each thread, the lasting ones last; zero once all are read.
+    events: Vec<[u64; 2]>,
 }
 
 impl Written {
     fn now(reader: &Reader) -> Self {
-        let events = |ring| reader.ring(ring).ok().flatten().map_or(0, |info| info.events);
+        let events = |ring| {
+            let info = reader.ring(ring).ok().flatten();
+            info.map_or([0; 2], |info| [info.events, info.lasting_events])
+        };
         Self { events: (0..reader.rings()).map(events).collect() }
     }
 
     fn is_read(&self) -> bool {
-        self.events.iter().all(|events| *events == 0)
+        self.events.as_flattened().iter().all(|events| *events == 0)
     }
 
     /// Whether an item had been written then, or begins with an event that had. It counts as read from now on.
     fn has(&mut self, item: &Item) -> bool {
-        let (ring, first, next) = match item {
-            Item::Event(event) => (event.ring, event.serial, event.serial.saturating_add(1)),
-            Item::Gap(gap) => (gap.ring, gap.first, gap.first.saturating_add(gap.count)),
+        let (ring, is_lasting, first, next) = match item {
+            Item::Event(event) => {
+                (event.ring, event.is_lasting, event.serial, event.serial.saturating_add(1))
+            }
+            Item::Gap(gap) => (gap.ring, gap.is_lasting, gap.first, gap.first.saturating_add(gap.count)),
         };
         let Some(events) = self.events.get_mut(ring) else { return false };
+        let events = &mut events[usize::from(is_lasting)];
         let had = first < *events;
         if next >= *events {
             *events = 0;

@@ -6,6 +6,7 @@ mod core_file;
 mod exports;
 mod gate;
 mod kernel;
+mod late;
 mod plot;
 mod plot_errors;
 mod recorded;

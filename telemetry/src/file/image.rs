@@ -13,7 +13,7 @@ use crate::format::{
     BYTE_ORDER, FileState, HEADER_WORDS, HeaderFlags, HeaderWord, MAGIC, OTHER_POOLS, RingState, RingWord,
     SECTION_WORDS, SampleWord, SectionKind, SectionWord, VERSION, WORD_BYTES,
 };
-use crate::ring::record_ring::RecordRing;
+use crate::ring::thread_rings::ThreadRings;
 
 /// How many files this process has made.
 static FILES: AtomicU64 = AtomicU64::new(0);
@@ -39,10 +39,11 @@ pub(crate) struct Image<'w> {
     pub(crate) other_samples: Entry<'w>,
     #[cfg(tripoint_on_linux)]
     pub(crate) objects: ObjectTable<'w>,
-    rings: &'w [AtomicU64],
-    ring_words: usize,
-    /// The last ring, of the threads that have none of their own.
-    pub(crate) shared_ring: RecordRing<'w>,
+    pub(crate) extents: Table<'w>,
+    rings: RingWords<'w>,
+    lasting_rings: RingWords<'w>,
+    /// The last rings, of the threads that have none of their own.
+    pub(crate) shared_rings: ThreadRings<'w>,
     threads_left_out: &'w AtomicU64,
 }
 
@@ -74,7 +75,10 @@ impl<'w> Image<'w> {
         #[cfg(tripoint_on_linux)]
         let (objects, _, objects_left_out) = place(SectionKind::Objects)?;
         let (rings, ring_words, threads_left_out) = place(SectionKind::Rings)?;
-        let (rings, shared) = rings.split_at_checked(rings.len().checked_sub(ring_words)?)?;
+        let (rings, shared) = RingWords { words: rings, of_each: ring_words }.split_last()?;
+        let (lasting_rings, ring_words, _) = place(SectionKind::LastingRings)?;
+        let lasting_rings = RingWords { words: lasting_rings, of_each: ring_words };
+        let (lasting_rings, shared_lasting) = lasting_rings.split_last().unwrap_or((lasting_rings, shared));
         let number = FILES.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let instance = parent.unwrap_or(&header[HeaderWord::Instance as usize]);
         instance.store(number, Ordering::Relaxed);
@@ -92,9 +96,10 @@ impl<'w> Image<'w> {
             other_samples: Entry::new(other_samples),
             #[cfg(tripoint_on_linux)]
             objects: ObjectTable::new(objects, objects_left_out),
+            extents: table(SectionKind::Extents)?,
             rings,
-            ring_words,
-            shared_ring: RecordRing::new(shared)?,
+            lasting_rings,
+            shared_rings: ThreadRings::new(shared, shared_lasting)?,
             threads_left_out,
         };
         image.set(HeaderWord::Instance, number);
@@ -104,7 +109,12 @@ impl<'w> Image<'w> {
         });
         image.set(HeaderWord::FileBytes, (plan.words * WORD_BYTES) as u64);
         image.set(HeaderWord::Sections, plan.sections.len() as u64);
-        image.shared_ring.words().word(RingWord::State).store(RingState::Shared as u64, Ordering::Relaxed);
+        image
+            .shared_rings
+            .recent
+            .words()
+            .word(RingWord::State)
+            .store(RingState::Shared as u64, Ordering::Relaxed);
         Some(image)
     }
 
@@ -159,14 +169,38 @@ impl<'w> Image<'w> {
 
     /// The rings that threads may claim.
     #[cfg(any(feature = "std", test))]
-    pub(crate) fn rings(&self) -> impl Iterator<Item = RecordRing<'w>> {
-        self.rings.chunks_exact(self.ring_words).filter_map(RecordRing::new)
+    pub(crate) fn rings(&self) -> impl Iterator<Item = ThreadRings<'w>> {
+        let lasting_rings = self.lasting_rings;
+        let of_thread = move |(index, recent)| {
+            ThreadRings::new(recent, lasting_rings.each().nth(index).unwrap_or(recent))
+        };
+        self.rings.each().enumerate().filter_map(of_thread)
     }
 
     /// Counts a thread that found no ring of its own.
     #[cfg(feature = "std")]
     pub(crate) fn leave_out_thread(&self) {
         self.threads_left_out.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The words of rings of one size.
+#[derive(Clone, Copy, Debug)]
+struct RingWords<'w> {
+    words: &'w [AtomicU64],
+    of_each: usize,
+}
+
+impl<'w> RingWords<'w> {
+    /// All but the last, and the words of the last; `None` if there are none.
+    fn split_last(self) -> Option<(Self, &'w [AtomicU64])> {
+        let (words, last) = self.words.split_at_checked(self.words.len().checked_sub(self.of_each)?)?;
+        Some((Self { words, ..self }, last))
+    }
+
+    #[cfg(any(feature = "std", test))]
+    fn each(self) -> impl Iterator<Item = &'w [AtomicU64]> {
+        self.words.chunks_exact(self.of_each)
     }
 }
 
@@ -206,7 +240,7 @@ mod tests {
         }
         assert!(end <= at(HeaderWord::FileBytes as usize));
         assert_eq!(image.rings().count(), 2);
-        assert_eq!(image.shared_ring.words().word(RingWord::State).load(Ordering::Relaxed), 2);
+        assert_eq!(image.shared_rings.recent.words().word(RingWord::State).load(Ordering::Relaxed), 2);
         image.close();
         assert_eq!(at(HeaderWord::State as usize), FileState::Closed as u64);
     }

@@ -20,12 +20,20 @@ pub struct Room {
     /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES). 64 KiB by default, for the last thousand events of each
     /// thread.
     pub ring_bytes: usize,
+    /// The bytes of records in a second ring of each thread, for events that last: violations, alarms, phases, and the
+    /// names of threads that attach. No other event overwrites them. It is rounded up in the same way; 8 KiB by default,
+    /// for the last 14 violations of each thread at least. With 0 there is no second ring, and these events are written
+    /// to the first one.
+    pub lasting_bytes: usize,
     /// Arenas whose counters are kept, at most 65,536. 16 by default. This number and the following ones are
     /// rounded up to a power of two.
     pub arenas: usize,
     /// Pools whose counters are kept, and sums of samples (of at most 32,768 pools). The samples of all others are
     /// added up in one more entry. 256 by default.
     pub pools: usize,
+    /// Extents whose addresses are kept, none or up to 65,536: ranges of addresses of all pools together, for maps of
+    /// memory. 1,024 by default: 128 KiB.
+    pub extents: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,
     /// Heaps of automatic pools whose counters are kept, none or up to 65,536. 16 by default. It is rounded up to a power of
@@ -44,8 +52,10 @@ impl Default for Room {
         Self {
             threads: 64,
             ring_bytes: 64 << 10,
+            lasting_bytes: 8 << 10,
             arenas: 16,
             pools: 256,
+            extents: 1024,
             points: 1024,
             heaps: 16,
             objects: 64,
@@ -56,9 +66,19 @@ impl Default for Room {
 
 impl Room {
     /// The least room, for targets with little memory: one ring that all threads share, one entry in
-    /// each table of counters, none for heaps and objects, and no tallies.
-    pub const LEAST: Self =
-        Self { threads: 0, ring_bytes: 0, arenas: 1, pools: 1, points: 1, heaps: 0, objects: 0, tallies: 0 };
+    /// each table of counters, none for extents, heaps and objects, no lasting rings and no tallies.
+    pub const LEAST: Self = Self {
+        threads: 0,
+        ring_bytes: 0,
+        lasting_bytes: 0,
+        arenas: 1,
+        pools: 1,
+        extents: 0,
+        points: 1,
+        heaps: 0,
+        objects: 0,
+        tallies: 0,
+    };
 
     /// The bytes of memory that this room takes, including the page of switches; `None` if it is more than
     /// the format allows, or takes more bytes than there are addresses.
@@ -85,7 +105,7 @@ impl Section {
 }
 
 /// How many sections the writer makes.
-pub(crate) const SECTIONS: usize = 9;
+pub(crate) const SECTIONS: usize = 11;
 
 /// Where everything lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,12 +123,9 @@ impl Plan {
         if room.threads >= MAX_RINGS || room.objects > MAX_OBJECTS {
             return None;
         }
-        let blocks = room.ring_bytes.div_ceil(BLOCK_WORDS * WORD_BYTES).max(2).checked_next_power_of_two()?;
-        let ring_words = blocks.checked_mul(BLOCK_WORDS)?.checked_add(RING_HEAD_WORDS)?;
-        // No reader would read a larger one.
-        if ring_words.checked_mul(WORD_BYTES)? as u64 > MAX_RING_BYTES {
-            return None;
-        }
+        let table_or_none = |entries: usize| if entries == 0 { Some(0) } else { table(entries) };
+        let rings = room.threads.checked_add(1)?;
+        let lasting_rings = if room.lasting_bytes == 0 { 0 } else { rings };
         let sizes = [
             (SectionKind::Arenas, table(room.arenas)?, TABLE_ENTRY_WORDS),
             (SectionKind::Pools, table(room.pools)?, TABLE_ENTRY_WORDS),
@@ -118,8 +135,10 @@ impl Plan {
             // The first entry is for pools that find none.
             (SectionKind::Samples, 1 + table(room.pools.min(MAX_ENTRIES / 2))?, TABLE_ENTRY_WORDS),
             (SectionKind::Objects, room.objects, OBJECT_WORDS),
-            (SectionKind::Heaps, if room.heaps == 0 { 0 } else { table(room.heaps)? }, TABLE_ENTRY_WORDS),
-            (SectionKind::Rings, room.threads.checked_add(1)?, ring_words),
+            (SectionKind::Heaps, table_or_none(room.heaps)?, TABLE_ENTRY_WORDS),
+            (SectionKind::Extents, table_or_none(room.extents)?, TABLE_ENTRY_WORDS),
+            (SectionKind::LastingRings, lasting_rings, ring_words(room.lasting_bytes)?),
+            (SectionKind::Rings, rings, ring_words(room.ring_bytes)?),
         ];
         let mut words = HEADER_WORDS;
         let empty = Section { kind: SectionKind::Arenas, start: 0, entries: 0, entry_words: 0 };
@@ -131,6 +150,14 @@ impl Plan {
         }
         Some(Self { sections, words })
     }
+}
+
+/// The words of a ring for this many bytes of records.
+fn ring_words(bytes: usize) -> Option<usize> {
+    let blocks = bytes.div_ceil(BLOCK_WORDS * WORD_BYTES).max(2).checked_next_power_of_two()?;
+    let words = blocks.checked_mul(BLOCK_WORDS)?.checked_add(RING_HEAD_WORDS)?;
+    // No reader would read a larger one.
+    (words.checked_mul(WORD_BYTES)? as u64 <= MAX_RING_BYTES).then_some(words)
 }
 
 /// The words of the tallies of this many threads.
@@ -145,7 +172,8 @@ mod tests {
 
     #[test]
     fn sections_lie_one_after_another_on_pages() {
-        for room in [Room::LEAST, Room::default(), Room { threads: 3, pools: 5, ..Room::LEAST }] {
+        let little = Room { threads: 3, pools: 5, lasting_bytes: 1, extents: 3, ..Room::LEAST };
+        for room in [Room::LEAST, Room::default(), little] {
             let plan = Plan::new(&room).unwrap();
             let mut end = HEADER_WORDS;
             for section in plan.sections {
@@ -172,6 +200,8 @@ mod tests {
             Room { objects: MAX_OBJECTS + 1, ..Room::LEAST },
             Room { ring_bytes: usize::MAX, ..Room::default() },
             Room { ring_bytes: (512 << 20) + 1, ..Room::LEAST },
+            Room { lasting_bytes: (512 << 20) + 1, ..Room::LEAST },
+            Room { extents: MAX_ENTRIES + 1, ..Room::LEAST },
             Room { points: usize::MAX / 8, ..Room::LEAST },
             Room { tallies: MAX_TALLY_THREADS + 1, ..Room::LEAST },
         ] {

@@ -69,7 +69,7 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         self.word(word).store(value, Ordering::Relaxed);
     }
 
-    #[cfg(tripoint_on_linux)]
+    #[cfg(not(tripoint_loom))]
     pub(crate) fn get(self, word: usize) -> u64 {
         self.word(word).load(Ordering::Relaxed)
     }
@@ -189,6 +189,12 @@ impl<'w> Table<'w> {
     #[must_use]
     pub fn only_entry(&self) -> Option<Entry<'w>> {
         self.entries.first().map(Entry)
+    }
+
+    /// All entries, in use or not.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'w>> {
+        self.entries.iter().map(Entry)
     }
 
     /// The place of something with these keys, if nothing else is there.

@@ -126,8 +126,27 @@ pub enum PoolWord {
     Total,
     /// Those of them that were in no object and no buffer then.
     Free,
+    /// The first address of the extent of its that changed last; zero before there is one. For the writer.
+    LastExtent,
     /// The name of its class, a text of [`TABLE_TEXT_WORDS`].
     Class = 12,
+}
+
+/// The words of the entry of an extent: addresses that a pool has, and that follow each other. An extent is gone when all
+/// of its addresses were returned to the arena, or are left out from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum ExtentWord {
+    /// See [`EntryState`].
+    State = 0,
+    /// The number of the arena in this file.
+    Arena,
+    /// The number of the pool.
+    Pool,
+    /// The first address.
+    Base,
+    /// The bytes from there on.
+    Bytes,
 }
 
 /// The words of the entry of an allocation point or another buffer.

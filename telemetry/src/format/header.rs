@@ -21,7 +21,7 @@ pub const MAGIC: [u8; WORD_BYTES] = *b"tripoint";
 
 /// The version of the format. A reader refuses files of a greater version. Additions that old
 /// readers can skip (kinds of sections, kinds of events, flags) do not change it. Version 2 says who the threads of
-/// tallies are.
+/// tallies are, and has lasting rings and extents.
 pub const VERSION: u64 = 2;
 
 /// The name of a telemetry file in memory, as the descriptors of its process show it.
@@ -120,7 +120,7 @@ pub enum SectionKind {
     Phase = 4,
     /// One entry of [`TallyWord`](super::TallyWord)s, with the numbers of all threads.
     Tallies = 5,
-    /// Rings: [`RingWord`](super::RingWord)s, then blocks.
+    /// Rings, one for each thread: [`RingWord`](super::RingWord)s, then blocks.
     Rings = 6,
     /// Entries of [`SampleWord`](super::SampleWord)s.
     Samples = 7,
@@ -128,6 +128,11 @@ pub enum SectionKind {
     Objects = 8,
     /// Entries of [`HeapWord`](super::HeapWord)s.
     Heaps = 9,
+    /// Further rings of the same threads, in the same order, for what must not be overwritten by frequent events. Of
+    /// their [`RingWord`](super::RingWord)s those that say who the thread is are zero.
+    LastingRings = 10,
+    /// Entries of [`ExtentWord`](super::ExtentWord)s.
+    Extents = 11,
 }
 
 impl SectionKind {
@@ -144,6 +149,8 @@ impl SectionKind {
             7 => Some(Self::Samples),
             8 => Some(Self::Objects),
             9 => Some(Self::Heaps),
+            10 => Some(Self::LastingRings),
+            11 => Some(Self::Extents),
             _ => None,
         }
     }

@@ -1,4 +1,4 @@
-//! Rings of records: one for each thread
+//! Rings of records: two for each thread
 //! ([design/telemetry.md `.ring`, `.block`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]

@@ -32,7 +32,7 @@ pub struct FileOptions<'p> {
     pub clock: Clock,
     /// Whether to lock the file in memory, true by default. If the system refuses, the report says so. What is locked
     /// counts towards the process's limit (`RLIMIT_MEMLOCK`, by default 8 MiB, and 64 KiB before Linux 5.16), of which
-    /// the default room takes 4.3 MiB. What the program locks later may be refused then.
+    /// the default room takes 5.0 MiB. What the program locks later may be refused then.
     pub lock: bool,
     /// Whether to leave addresses and sites out for good, false by default: then no switch, of this
     /// process or another one, has them written. Buffers keep their numbers, from which readers cannot compute

@@ -5,7 +5,7 @@ use std::io;
 
 use tripoint_core::internal::Json;
 
-use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SectionKind};
+use crate::format::{ArenaWord, ExtentWord, PhaseWord, PointWord, PoolWord, SectionKind};
 use crate::reader::file::Reader;
 use crate::reader::heaps::{HeapCounters, heaps};
 use crate::reader::sums::{SampleCounters, samples};
@@ -95,6 +95,20 @@ counters! {
 }
 
 counters! {
+    /// An extent: addresses that a pool has, and that follow each other.
+    ExtentCounters, ExtentWord {
+        /// The number of the arena in the file.
+        arena: Arena,
+        /// The number of the pool.
+        pool: Pool,
+        /// The first address.
+        base: Base,
+        /// The bytes from there on.
+        bytes: Bytes,
+    }
+}
+
+counters! {
     /// The counters of an allocation point or another buffer.
     PointCounters, PointWord {
         /// The number of its arena in the file.
@@ -168,6 +182,8 @@ pub struct Counters {
     pub arenas: Table<ArenaCounters>,
     /// The counters of each pool.
     pub pools: Table<PoolCounters>,
+    /// The addresses that pools have now; none if addresses are left out.
+    pub extents: Table<ExtentCounters>,
     /// The counters of each allocation point and other buffer.
     pub points: Table<PointCounters>,
     /// The counters of each heap of automatic pools, from its first stop on.
@@ -197,6 +213,7 @@ impl Reader {
                 class: text(entry, PoolWord::Class as usize),
                 numbers: PoolNumbers::from_entry(entry),
             })?,
+            extents: extents(self)?,
             points: table(self, SectionKind::Points, PointCounters::from_entry)?,
             heaps: heaps(self)?,
             phase: table(self, SectionKind::Phase, |entry| PhaseCounters {
@@ -208,6 +225,13 @@ impl Reader {
             samples: samples(self)?,
         })
     }
+}
+
+/// The extents that pools have. Those that they had say nothing.
+fn extents(reader: &Reader) -> io::Result<Table<ExtentCounters>> {
+    let mut extents = table(reader, SectionKind::Extents, ExtentCounters::from_entry)?;
+    extents.entries.retain(|extent| extent.is_live);
+    Ok(extents)
 }
 
 /// An entry, for people and for JSON: its texts, its numbers, and whether its subject still exists.
@@ -254,7 +278,7 @@ macro_rules! listed {
 }
 
 listed! {
-    ArenaCounters, PointCounters;
+    ArenaCounters, ExtentCounters, PointCounters;
     PoolCounters { class }
     PhaseCounters { phase }
 }
@@ -400,6 +424,7 @@ impl Counters {
         Json::new(out).object(|json| {
             table_json(&self.arenas, "arenas", json)?;
             table_json(&self.pools, "pools", json)?;
+            table_json(&self.extents, "extents", json)?;
             table_json(&self.points, "points", json)?;
             table_json(&self.heaps, "heaps", json)?;
             table_json(&self.phase, "phase", json)?;
@@ -415,6 +440,7 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show_table(&self.arenas, "arena", f)?;
         show_table(&self.pools, "pool", f)?;
+        show_table(&self.extents, "extent", f)?;
         show_table(&self.points, "point", f)?;
         show_table(&self.heaps, "heap", f)?;
         show_table(&self.phase, "contract", f)?;

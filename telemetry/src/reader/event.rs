@@ -121,8 +121,10 @@ with_kinds! {
 /// An event that another process wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedEvent {
-    /// The ring that it was read from.
+    /// The index of the rings of its thread.
     pub ring: usize,
+    /// Whether it was read from the second of them, which has what lasts.
+    pub is_lasting: bool,
     /// Its number in the ring, from zero.
     pub serial: u64,
     /// The number of the thread that wrote it: the system's, if the writer has the feature `linux`.
@@ -139,7 +141,7 @@ pub struct RecordedEvent {
 
 impl RecordedEvent {
     /// The event in the words of a record. The time in ns is not set.
-    pub(super) fn from_record(ring: usize, head: Head, words: &[u64]) -> Self {
+    pub(super) fn from_record(ring: usize, is_lasting: bool, head: Head, words: &[u64]) -> Self {
         let fields = match head.kind {
             RecordKind::Event(kind) => Fields::decode(kind, words.get(HEAD_WORDS..).unwrap_or_default()),
             _ => None,
@@ -147,6 +149,7 @@ impl RecordedEvent {
         let unknown = Fields::Unknown { kind: head.kind.number(), words: head.words };
         Self {
             ring,
+            is_lasting,
             serial: head.serial,
             thread: head.thread,
             ticks: head.time,
@@ -193,7 +196,7 @@ impl RecordedEvent {
     /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         Json::new(out).object(|json| {
-            json.number("ring", self.ring)?;
+            which_ring(self.ring, self.is_lasting, json)?;
             json.number("serial", self.serial)?;
             json.number("tid", self.thread)?;
             match self.nanoseconds {
@@ -211,7 +214,8 @@ impl fmt::Display for RecordedEvent {
             Some(ns) => write!(f, "{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)?,
             None => write!(f, "tick {}", self.ticks)?,
         }
-        write!(f, " thread {} ring {} #{} ", self.thread, self.ring, self.serial)?;
+        let lasting = lasting(self.is_lasting);
+        write!(f, " thread {} {lasting}ring {} #{} ", self.thread, self.ring, self.serial)?;
         self.fields.show(f)
     }
 }
@@ -220,8 +224,10 @@ impl fmt::Display for RecordedEvent {
 /// damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The ring.
+    /// The index of the rings of a thread.
     pub ring: usize,
+    /// Whether they are missing in the second of them, which has what lasts.
+    pub is_lasting: bool,
     /// The number of the first event that was missed.
     pub first: u64,
     /// How many were missed.
@@ -235,7 +241,7 @@ impl Gap {
     /// Returns the error of the writer.
     pub fn write_json(&self, out: &mut dyn fmt::Write) -> fmt::Result {
         Json::new(out).object(|json| {
-            json.number("ring", self.ring)?;
+            which_ring(self.ring, self.is_lasting, json)?;
             json.number("first", self.first)?;
             json.number("missed", self.count)
         })
@@ -244,8 +250,20 @@ impl Gap {
 
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ring {}: {} events missed, from #{}", self.ring, self.count, self.first)
+        let lasting = lasting(self.is_lasting);
+        write!(f, "{lasting}ring {}: {} events missed, from #{}", self.ring, self.count, self.first)
     }
+}
+
+/// What is written of a ring before its index.
+const fn lasting(is_lasting: bool) -> &'static str {
+    if is_lasting { "lasting " } else { "" }
+}
+
+/// Writes which ring something was read from.
+fn which_ring(ring: usize, is_lasting: bool, json: &mut Json<'_>) -> fmt::Result {
+    json.number("ring", ring)?;
+    if is_lasting { json.number("is_lasting", true) } else { Ok(()) }
 }
 
 /// What a reader returns from rings.

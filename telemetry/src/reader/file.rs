@@ -99,7 +99,7 @@ pub struct Reader {
 }
 
 /// The number of kinds of sections.
-pub(super) const SECTIONS: usize = SectionKind::Heaps as usize;
+pub(super) const SECTIONS: usize = SectionKind::Extents as usize;
 
 impl Reader {
     /// What the header says.
@@ -125,36 +125,54 @@ impl Reader {
         Ok(states.into_iter().find(|&known| known as u64 == state).unwrap_or(FileState::Open))
     }
 
-    /// The number of rings.
+    /// The number of threads that may have rings of their own, and one more for all others.
     #[must_use]
     pub const fn rings(&self) -> usize {
         self.sections[SectionKind::Rings as usize - 1].entries
     }
 
-    /// What the head of a ring says; `None` if there is no such ring.
+    /// What the heads of a thread's rings say; `None` if there are no such rings.
     ///
     /// # Errors
     /// If the file cannot be read any more.
     pub fn ring(&self, ring: usize) -> io::Result<Option<RingInfo>> {
-        self.ring_place(ring).map(|place| RingInfo::read(&place)).transpose()
+        let lasting = self.ring_place(SectionKind::LastingRings, ring);
+        let recent = self.ring_place(SectionKind::Rings, ring);
+        recent.map(|recent| RingInfo::read(&recent, lasting.as_ref())).transpose()
     }
 
-    /// The events of one ring; `None` if there is no such ring.
+    /// The events of a thread's first ring, which has all that does not last; `None` if there is no such ring.
     #[must_use]
     pub fn ring_events(&self, ring: usize, start: Start) -> Option<RingCursor<'_>> {
-        Some(RingCursor::new(ring, self.ring_place(ring)?, &self.info.clock, start))
+        self.cursor(SectionKind::Rings, ring, start)
+    }
+
+    /// The events of a thread's second ring, which frequent events do not overwrite: violations, alarms, phases, and the
+    /// names of threads that attached; `None` if there is no such ring. If the writer had no room for second rings, these events are
+    /// in the first.
+    #[must_use]
+    pub fn lasting_events(&self, ring: usize, start: Start) -> Option<RingCursor<'_>> {
+        self.cursor(SectionKind::LastingRings, ring, start)
+    }
+
+    fn cursor(&self, kind: SectionKind, ring: usize, start: Start) -> Option<RingCursor<'_>> {
+        Some(RingCursor::new(self.ring_place(kind, ring)?, &self.info.clock, start))
     }
 
     /// The events of all rings.
     #[must_use]
     pub fn events(&self, start: Start) -> Events<'_> {
-        Events::new((0..self.rings()).filter_map(|ring| self.ring_events(ring, start)).collect())
+        let all = 0..self.section(SectionKind::LastingRings).entries.max(self.rings());
+        let lasting = all.clone().filter_map(|ring| self.lasting_events(ring, start));
+        Events::new(lasting, all.filter_map(|ring| self.ring_events(ring, start)))
     }
 
-    fn ring_place(&self, ring: usize) -> Option<RingPlace<'_>> {
-        let rings = self.section(SectionKind::Rings);
+    fn ring_place(&self, kind: SectionKind, ring: usize) -> Option<RingPlace<'_>> {
+        let rings = self.section(kind);
         let head = RING_HEAD_WORDS as u64 * WORD;
         (ring < rings.entries).then(|| RingPlace {
+            ring,
+            is_lasting: kind == SectionKind::LastingRings,
             words: self.words(),
             offset: rings.entry(ring),
             capacity: (rings.entry_bytes - head) / WORD,

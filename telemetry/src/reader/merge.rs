@@ -10,10 +10,11 @@ use crate::reader::ring::RingCursor;
 /// Reads all rings of a file.
 ///
 /// Events of one ring are returned in their order. Those of several rings are returned by time, as far as
-/// they were written when the reader looked. A thread reads the clock before it publishes an event, so an
+/// they were written when the reader looked; of the same time, lasting ones come first. A thread reads the clock before it publishes an event, so an
 /// event that is a little older may follow after the next look.
 #[derive(Debug)]
 pub struct Events<'r> {
+    /// Those of lasting events, and then the others.
     rings: Vec<RingCursor<'r>>,
     /// The next item of each ring that has one, by time.
     next: Vec<Option<Item>>,
@@ -21,7 +22,11 @@ pub struct Events<'r> {
 }
 
 impl<'r> Events<'r> {
-    pub(super) fn new(rings: Vec<RingCursor<'r>>) -> Self {
+    pub(super) fn new(
+        lasting: impl Iterator<Item = RingCursor<'r>>,
+        recent: impl Iterator<Item = RingCursor<'r>>,
+    ) -> Self {
+        let rings: Vec<_> = lasting.chain(recent).collect();
         let next = rings.iter().map(|_| None).collect();
         Self { rings, next, order: BinaryHeap::new() }
     }
@@ -29,7 +34,8 @@ impl<'r> Events<'r> {
     /// The next event or gap; `None` if there is nothing new now. This does not wait.
     pub fn poll(&mut self) -> Option<Item> {
         if self.order.is_empty() {
-            self.rings.iter_mut().for_each(RingCursor::look);
+            // Lasting events are looked at last: if an event is seen, the phase that its thread saw before is seen, too.
+            self.rings.iter_mut().rev().for_each(RingCursor::look);
             (0..self.rings.len()).for_each(|ring| self.advance(ring));
         }
         let Reverse((_, ring)) = self.order.pop()?;

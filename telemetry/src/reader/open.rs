@@ -167,7 +167,7 @@ fn section(kind: SectionKind, entry: &[u64], bytes: u64, expected: u64) -> Resul
     }
     // A ring that is cut off can be read up to its end; an entry of a table cannot.
     let (least, most) = match kind {
-        SectionKind::Rings => {
+        SectionKind::Rings | SectionKind::LastingRings => {
             let words = (entry_bytes / WORD).saturating_sub(RING_HEAD_WORDS as u64);
             if !words.is_power_of_two() || words < 2 * BLOCK_WORDS as u64 || entry_bytes > MAX_RING_BYTES {
                 return Err("its rings have a size that no ring can have");

@@ -1,4 +1,4 @@
-//! The events of one ring, in their order, and how many were missed
+//! The events of one ring of a thread, in their order, and how many were missed
 //! ([design/telemetry.md `.reader.gaps`](crate::design::telemetry)).
 
 use core::fmt;
@@ -25,9 +25,12 @@ pub enum Start {
     Now,
 }
 
-/// Where a ring is.
+/// Which of a thread's rings, and where it is.
 #[derive(Clone, Copy)]
 pub(super) struct RingPlace<'r> {
+    /// The index of the thread's rings.
+    pub(super) ring: usize,
+    pub(super) is_lasting: bool,
     pub(super) words: &'r dyn Words,
     /// The byte of its first word.
     pub(super) offset: u64,
@@ -37,6 +40,12 @@ pub(super) struct RingPlace<'r> {
 impl RingPlace<'_> {
     fn byte(&self, word: u64) -> u64 {
         self.offset + word * WORD_BYTES as u64
+    }
+
+    fn read_head(&self) -> io::Result<[u64; RING_HEAD_WORDS]> {
+        let mut head = [0; RING_HEAD_WORDS];
+        self.words.read(self.offset, &mut head)?;
+        Ok(head)
     }
 }
 
@@ -56,20 +65,22 @@ impl RingWords for RingPlace<'_> {
     }
 }
 
-/// What the head of a ring says.
+/// What the heads of a thread's rings say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingInfo {
-    /// Which threads write to it.
+    /// Which threads write to them.
     pub state: RingState,
-    /// The number of the thread that has it, even if it ended without returning it; zero for none.
+    /// The number of the thread that has them, even if it ended without returning them; zero for none.
     pub thread: u64,
-    /// The name of the thread that has it or had it last.
+    /// The name of the thread that has them or had them last.
     pub name: Text,
-    /// How many events were ever written to it.
+    /// How many events were ever written to the first ring.
     pub events: u64,
-    /// How many events the writer dropped, because the ring was in use.
+    /// How many lasting events were ever written to the second one.
+    pub lasting_events: u64,
+    /// How many events of both the writer dropped, because the rings were in use.
     pub dropped: u64,
-    /// How often a thread claimed it.
+    /// How often a thread claimed them.
     pub claims: u64,
     /// Whether a record was begun and is not complete: its thread is writing it, or was killed while
     /// writing it.
@@ -77,10 +88,12 @@ pub struct RingInfo {
 }
 
 impl RingInfo {
-    pub(super) fn read(place: &RingPlace<'_>) -> io::Result<Self> {
-        let mut head = [0; RING_HEAD_WORDS];
-        place.words.read(place.offset, &mut head)?;
+    pub(super) fn read(place: &RingPlace<'_>, lasting: Option<&RingPlace<'_>>) -> io::Result<Self> {
+        let head = place.read_head()?;
+        let lasting = lasting.map_or(Ok([0; RING_HEAD_WORDS]), RingPlace::read_head)?;
         let word = |word: RingWord| head[word as usize];
+        let both = |word: RingWord| [head, lasting].map(|head| head[word as usize]);
+        let [intents, tails] = [RingWord::Intent, RingWord::Tail].map(both);
         let states = [RingState::Claimed, RingState::Shared];
         let state = states.into_iter().find(|&state| state as u64 == word(RingWord::State));
         Ok(Self {
@@ -88,9 +101,10 @@ impl RingInfo {
             thread: word(RingWord::Thread) & u64::from(u32::MAX),
             name: Text::until_zero(&head[RingWord::Name as usize..][..4]),
             events: word(RingWord::Serial),
-            dropped: word(RingWord::Dropped),
+            lasting_events: lasting[RingWord::Serial as usize],
+            dropped: both(RingWord::Dropped).into_iter().fold(0, u64::saturating_add),
             claims: word(RingWord::Claims),
-            within_record: word(RingWord::Intent) > word(RingWord::Tail),
+            within_record: intents.iter().zip(tails).any(|(intent, tail)| *intent > tail),
         })
     }
 }
@@ -102,9 +116,8 @@ struct Block {
     count: usize,
 }
 
-/// Reads one ring.
+/// Reads one ring of a thread.
 pub struct RingCursor<'r> {
-    ring: usize,
     place: RingPlace<'r>,
     clock: &'r Clock,
     local_clock: LocalClock,
@@ -125,7 +138,7 @@ pub struct RingCursor<'r> {
 }
 
 impl<'r> RingCursor<'r> {
-    pub(super) fn new(ring: usize, place: RingPlace<'r>, clock: &'r Clock, start: Start) -> Self {
+    pub(super) fn new(place: RingPlace<'r>, clock: &'r Clock, start: Start) -> Self {
         let tail = || place.head(RingWord::Tail).unwrap_or(0);
         let (position, next_serial) = match start {
             Start::Oldest => (0, Some(0)),
@@ -133,7 +146,6 @@ impl<'r> RingCursor<'r> {
         };
         let local_clock = clock.since_anchor();
         Self {
-            ring,
             place,
             clock,
             local_clock,
@@ -147,10 +159,16 @@ impl<'r> RingCursor<'r> {
         }
     }
 
-    /// The index of the ring.
+    /// The index of the thread's rings.
     #[must_use]
     pub const fn ring(&self) -> usize {
-        self.ring
+        self.place.ring
+    }
+
+    /// Whether it reads the ring of lasting events.
+    #[must_use]
+    pub const fn is_lasting(&self) -> bool {
+        self.place.is_lasting
     }
 
     /// The number of blocks of which at least a part made no sense or could not be read. The events in that
@@ -265,7 +283,7 @@ impl<'r> RingCursor<'r> {
                 }
                 None
             }
-            _ => Some(RecordedEvent::from_record(self.ring, head, words)),
+            _ => Some(RecordedEvent::from_record(self.place.ring, self.place.is_lasting, head, words)),
         };
         self.position += count as u64;
         let gap = self.gap_before(head.serial, event.is_some());
@@ -286,14 +304,16 @@ impl<'r> RingCursor<'r> {
     fn gap_before(&mut self, serial: u64, is_event: bool) -> Option<Gap> {
         let first = self.next_serial.unwrap_or(serial);
         self.next_serial = Some(serial.saturating_add(u64::from(is_event)));
-        (serial > first).then(|| Gap { ring: self.ring, first, count: serial - first })
+        let RingPlace { ring, is_lasting, .. } = self.place;
+        (serial > first).then(|| Gap { ring, is_lasting, first, count: serial - first })
     }
 }
 
 impl fmt::Debug for RingCursor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RingCursor")
-            .field("ring", &self.ring)
+            .field("ring", &self.place.ring)
+            .field("is_lasting", &self.place.is_lasting)
             .field("position", &self.position)
             .field("next_serial", &self.next_serial)
             .field("damaged_blocks", &self.damaged_blocks)

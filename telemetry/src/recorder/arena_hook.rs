@@ -7,6 +7,7 @@ use tripoint_core::{Event, EventHook, PoolId, PoolSizes};
 use crate::format::EventKind;
 use crate::recorder::counters::note_sizes;
 use crate::recorder::telemetry::Telemetry;
+use crate::ring::thread_rings::Place;
 
 /// Reports what happens in one arena: its [`EventHook`]. See [`Telemetry::arena_hook`].
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ impl<'t> ArenaHook<'t> {
             let PoolSizes { total, free, largest_free, high_water } = sizes;
             let sizes = [total, free, largest_free, high_water].map(|bytes| bytes as u64);
             let fields = [arena, pool, sizes[0], sizes[1], sizes[2], sizes[3]];
-            self.telemetry.write(EventKind::NoteSizes, false, fields, [], &[]);
+            self.telemetry.write(Place::Recent, EventKind::NoteSizes, false, fields, [], &[]);
         }
     }
 

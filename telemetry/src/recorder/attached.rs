@@ -8,6 +8,7 @@ use core::marker::PhantomData;
 use crate::format::EventKind;
 use crate::recorder::telemetry::Telemetry;
 use crate::recorder::thread;
+use crate::ring::thread_rings::Place;
 
 /// A thread that has attached: it returns its ring when this is dropped.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl Telemetry {
     pub fn attach(&self, name: &str) -> Attached<'_> {
         if self.may_write() {
             thread::attach(self.image(), self.clock(), name);
-            self.write(EventKind::ThreadAttach, false, [], [name], &[]);
+            self.write(Place::Lasting, EventKind::ThreadAttach, false, [], [name], &[]);
         }
         Attached { telemetry: self, thread: PhantomData }
     }
@@ -49,7 +50,7 @@ impl Attached<'_> {
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if self.telemetry.may_write() {
-            self.telemetry.write(EventKind::ThreadDetach, false, [], [], &[]);
+            self.telemetry.write(Place::Recent, EventKind::ThreadDetach, false, [], [], &[]);
             thread::detach(self.telemetry.image());
         }
     }

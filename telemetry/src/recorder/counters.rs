@@ -2,12 +2,13 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Addr, Collected, Event, PoolSizes};
+use tripoint_core::{Addr, Collected, Event, PoolId, PoolSizes};
 
 use crate::estimators::estimate::Sums;
 use crate::file::image::Image;
 use crate::file::table::Entry;
 use crate::format::{ArenaWord, PhaseWord, PointWord, PoolWord, SampleWord};
+use crate::recorder::extents::PoolExtents;
 use crate::sample::Sample;
 
 /// The buffer of a rare event of a point.
@@ -79,11 +80,15 @@ impl Observed<'_> {
                 self.count_at_arena(image, ArenaWord::Collections, 1);
                 self.count_at_arena(image, ArenaWord::Freed, freed);
             }
-            Event::Extend { pool, size, .. } => {
-                self.count_at_pool(image, pool.get(), PoolWord::Extended, size)
+            Event::Extend { pool, base, size } => {
+                self.count_at_pool(image, pool, PoolWord::Extended, size, |extents| {
+                    extents.extend(base.get() as u64, size as u64);
+                });
             }
-            Event::Retract { pool, size, .. } => {
-                self.count_at_pool(image, pool.get(), PoolWord::Retracted, size)
+            Event::Retract { pool, base, size } => {
+                self.count_at_pool(image, pool, PoolWord::Retracted, size, |extents| {
+                    extents.retract(base.get() as u64, size as u64);
+                });
             }
             Event::Phase { .. } | Event::BeginAmnesty { .. } | Event::EndAmnesty { .. } => {
                 self.count_phase(image, time);
@@ -98,9 +103,21 @@ impl Observed<'_> {
         }
     }
 
-    fn count_at_pool(&self, image: &Image<'_>, pool: u32, word: PoolWord, amount: usize) {
-        if let Some(entry) = self.pool(image, u64::from(pool)) {
+    /// Counts bytes that a pool took or returned, and changes its extents.
+    fn count_at_pool<'w>(
+        &self,
+        image: &Image<'w>,
+        pool: PoolId,
+        word: PoolWord,
+        amount: usize,
+        change: impl FnOnce(PoolExtents<'w>),
+    ) {
+        let pool = u64::from(pool.get());
+        if let Some(entry) = self.pool(image, pool) {
             entry.add(word as usize, amount as u64);
+            let extents = PoolExtents::new(image, entry, self.arena, pool);
+            // They may have been written before addresses were left out.
+            if self.without_addresses { extents.forget() } else { change(extents) }
         }
     }
 
@@ -133,7 +150,11 @@ impl Observed<'_> {
             }
             Event::DestroyPool { pool, .. } => {
                 self.count_at_arena(image, ArenaWord::PoolsDestroyed, 1);
-                retire(self.pool(image, u64::from(pool.get())));
+                let pool = u64::from(pool.get());
+                if let Some(entry) = self.pool(image, pool) {
+                    PoolExtents::new(image, entry, self.arena, pool).forget();
+                    entry.retire();
+                }
             }
             // Buffers without numbers have one entry together, which stays.
             Event::CreatePoint { .. } | Event::DestroyPoint { .. } if self.buffer == 0 => {

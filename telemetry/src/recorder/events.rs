@@ -14,6 +14,7 @@ use crate::recorder::telemetry::Telemetry;
 use crate::recorder::thread;
 use crate::recorder::values::{Text, Word};
 use crate::recorder::written::{self, Addresses, Way};
+use crate::ring::thread_rings::Place;
 use crate::sample::{Mean, Sample};
 
 impl Telemetry {
@@ -112,7 +113,7 @@ impl Telemetry {
         if self.may_write() {
             // Once for each event: the record says whether addresses were left out of all of it.
             let addresses = Addresses { left_out: self.switches().without_addresses() };
-            let wholly = Wholly { telemetry: self, site, addresses };
+            let wholly = Wholly { telemetry: self, place: place_of(event), site, addresses };
             if !write_frequent(arena, event, |buffer| self.number(buffer), &wholly) {
                 self.count(arena, event, addresses.left_out);
                 written::any(arena, event, |buffer| self.number(buffer), &wholly);
@@ -160,6 +161,15 @@ impl EventHook for Telemetry {
     }
 }
 
+/// In which ring an event is written. Phases and violations of the contract last; what an amnesty excused may be as
+/// frequent as turns, and does not.
+fn place_of(event: &Event) -> Place {
+    match *event {
+        Event::Phase { .. } | Event::Violation { kind: "violation" | "alarm", .. } => Place::Lasting,
+        _ => Place::Recent,
+    }
+}
+
 /// Writes an event of one of the frequent kinds, in one of two ways. Returns false if it is of another
 /// kind, or cannot be written in this way. `number` returns the number of a buffer.
 #[inline(always)]
@@ -203,6 +213,7 @@ impl Way for Quickly<'_> {
 #[derive(Debug)]
 struct Wholly<'e> {
     telemetry: &'e Telemetry,
+    place: Place,
     site: &'e [usize],
     addresses: Addresses,
 }
@@ -215,8 +226,8 @@ impl Way for &Wholly<'_> {
         texts: [&str; TEXTS],
         fields: impl FnOnce(Addresses) -> [u64; FIELDS],
     ) -> bool {
-        let Wholly { telemetry, site, addresses } = *self;
-        telemetry.write(kind, addresses.left_out, fields(addresses), texts, site);
+        let Wholly { telemetry, place, site, addresses } = *self;
+        telemetry.write(place, kind, addresses.left_out, fields(addresses), texts, site);
         true
     }
 }

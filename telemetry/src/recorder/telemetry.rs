@@ -19,6 +19,7 @@ use crate::recorder::report::{Report, TelemetryError};
 #[cfg(feature = "std")]
 use crate::recorder::thread;
 use crate::ring::record_ring::Record;
+use crate::ring::thread_rings::Place;
 
 /// A record of what memory management does, which other processes read while it is written.
 ///
@@ -27,7 +28,8 @@ use crate::ring::record_ring::Record;
 ///
 /// Once this is created, reporting never waits or allocates, and causes no page fault as long as the memory is locked
 /// (see [`report`](Self::report)). Events may be reported in signal handlers. An event that finds its ring in use is
-/// dropped and counted, and the newest records overwrite the oldest.
+/// dropped and counted, and the newest records overwrite the oldest. Violations and phases have room of their own, which
+/// no frequent event overwrites ([`Room::lasting_bytes`]).
 ///
 /// ```
 /// use tripoint_core::internal::AtomicU64; // core::sync::atomic::AtomicU64
@@ -180,7 +182,8 @@ impl Telemetry {
     /// Marks a place in the stream of events, with a name of at most 64 bytes.
     pub fn mark(&self, name: &str, value: u64) {
         if self.may_write() {
-            self.write(EventKind::Marker, self.switches.without_addresses(), [value], [name], &[]);
+            let without_addresses = self.switches.without_addresses();
+            self.write(Place::Recent, EventKind::Marker, without_addresses, [value], [name], &[]);
         }
     }
 
@@ -220,9 +223,10 @@ impl Telemetry {
         }
     }
 
-    /// Writes an event to the thread's ring, if its kind is on.
+    /// Writes an event to a ring of the thread, if its kind is on.
     pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
         &self,
+        place: Place,
         kind: EventKind,
         without_addresses: bool,
         fields: [u64; FIELDS],
@@ -235,9 +239,9 @@ impl Telemetry {
         let site = if without_addresses { &[] } else { site };
         let record = Record { kind, without_addresses, thread: 0, fields, texts, site };
         #[cfg(feature = "std")]
-        thread::write(&self.image, &self.clock, record);
+        thread::write(&self.image, &self.clock, place, record);
         #[cfg(not(feature = "std"))]
-        self.image.shared_ring.write_shared(&self.clock, &record);
+        self.image.shared_rings.at(place).write_shared(&self.clock, &record);
     }
 }
 

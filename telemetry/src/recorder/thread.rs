@@ -1,4 +1,4 @@
-//! Which ring a thread writes to. A thread claims one with its first event, or with a name before that
+//! Which rings a thread writes to. A thread claims them with its first event, or with a name before that
 //! ([design/telemetry.md `.thread`](crate::design::telemetry)).
 
 use core::cell::Cell;
@@ -12,18 +12,19 @@ use crate::format::{EventKind, FileState, MAX_THREAD_NAME_BYTES, RingWord, words
 use crate::numbering::{renewed_thread_number, thread_number};
 use crate::ring::own_ring::OwnRing;
 use crate::ring::record_ring::{Record, RecordRing};
+use crate::ring::thread_rings::{Place, ThreadRings};
 
-/// The calling thread's ring. It is initialised at compile time and has no destructor, so using it
+/// The calling thread's rings. It is initialised at compile time and has no destructor, so using it
 /// neither allocates nor fails, even in a signal handler or while the thread ends.
 ///
 /// A handler may come between any two instructions, so all else is written while `file` is zero, then `file`,
-/// and then the gate of the ring is opened.
+/// and then the gate of the rings is opened.
 struct Current {
-    /// The ring that the thread has, if it has one.
+    /// The rings that the thread has, if it has any.
     own: OwnRing,
-    /// The number of the file that the thread has claimed a ring in; zero for none.
+    /// The number of the file that the thread has claimed rings in; zero for none.
     file: Cell<u64>,
-    /// Whether there was a ring left.
+    /// Whether there were rings left.
     has_ring: Cell<bool>,
     /// The word of the state of that file.
     state: Cell<Option<&'static AtomicU64>>,
@@ -31,7 +32,7 @@ struct Current {
     instance: Cell<Option<&'static AtomicU64>>,
     /// The number of the thread; zero before its first event.
     thread: Cell<u32>,
-    /// Whether a ring is being claimed, by what a handler has interrupted.
+    /// Whether rings are being claimed, by what a handler has interrupted.
     is_claiming: Cell<bool>,
 }
 
@@ -66,10 +67,11 @@ pub(super) fn write_quickly<const FIELDS: usize>(
     current.own.write_quickly(file(), kind, empty_texts, fields)
 }
 
-/// Writes any event to the calling thread's ring.
+/// Writes any event to a ring of the calling thread.
 pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
     image: &Image<'static>,
     clock: &Clock,
+    place: Place,
     mut record: Record<'_, FIELDS, TEXTS>,
 ) {
     CURRENT.with(|current| {
@@ -78,15 +80,15 @@ pub(super) fn write<const FIELDS: usize, const TEXTS: usize>(
         }
         record.thread = current.thread.get();
         if current.has_ring_in(image) {
-            current.own.write(image.number(), clock, &record);
+            current.own.write(image.number(), clock, place, &record);
         } else {
-            image.shared_ring.write_shared(clock, &record);
+            image.shared_rings.at(place).write_shared(clock, &record);
         }
     });
 }
 
 impl Current {
-    /// Claims a ring of this file, unless the thread has one in another that is still open.
+    /// Claims rings of this file, unless the thread has some in another that is still open.
     #[cold]
     fn claim(&self, image: &Image<'static>, clock: &Clock) {
         if self.thread.get() == 0 {
@@ -104,12 +106,12 @@ impl Current {
             self.file.set(0);
             compiler_fence(Ordering::SeqCst);
             self.thread.set(renewed_thread_number());
-            let ring = image.rings().find(|ring| self.try_claim(ring, clock, time));
-            self.has_ring.set(ring.is_some());
+            let rings = image.rings().find(|rings| self.try_claim(rings, clock, time));
+            self.has_ring.set(rings.is_some());
             self.state.set(Some(image.state()));
             self.instance.set(Some(image.instance()));
-            match ring {
-                Some(ring) => self.own.set(ring, self.thread.get()),
+            match rings {
+                Some(rings) => self.own.set(rings, self.thread.get()),
                 None => image.leave_out_thread(),
             }
             compiler_fence(Ordering::SeqCst);
@@ -131,14 +133,15 @@ impl Current {
         file != 0 && self.instance.get().is_some_and(is_ours) && self.state.get().is_some_and(is_open)
     }
 
-    /// Claims a ring that is free, or whose thread has ended without returning it.
-    fn try_claim(&self, ring: &RecordRing<'_>, clock: &Clock, time: u64) -> bool {
-        if !ring.words().claim(self.thread.get(), has_ended) {
+    /// Claims rings that are free, or whose thread has ended without returning them. Who has the first has both.
+    fn try_claim(&self, rings: &ThreadRings<'_>, clock: &Clock, time: u64) -> bool {
+        let ThreadRings { recent, lasting } = rings;
+        if !recent.words().claim(self.thread.get(), has_ended) {
             return false;
         }
-        ring.repair(clock, time, self.thread.get());
-        ring.words().word(RingWord::Claims).fetch_add(1, Ordering::Relaxed);
-        set_own_name(ring);
+        [recent, lasting].into_iter().for_each(|ring| ring.repair(clock, time, self.thread.get()));
+        recent.words().word(RingWord::Claims).fetch_add(1, Ordering::Relaxed);
+        set_own_name(recent);
         true
     }
 
@@ -151,11 +154,11 @@ impl Current {
 
     fn return_ring(&self) {
         self.own.close();
-        let ring = self.own.ring();
+        let rings = self.own.rings();
         self.file.set(0);
-        // A handler that comes from here on may claim another ring.
+        // A handler that comes from here on may claim other rings.
         compiler_fence(Ordering::SeqCst);
-        ring.words().give_back();
+        rings.recent.words().give_back();
     }
 }
 
@@ -174,7 +177,7 @@ pub(super) fn attach(image: &Image<'static>, clock: &Clock, name: &str) {
             current.claim(image, clock);
         }
         if current.has_ring_in(image) {
-            set_name(&current.own.ring(), name);
+            set_name(&current.own.rings().recent, name);
         }
     });
 }

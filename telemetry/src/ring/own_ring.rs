@@ -1,4 +1,4 @@
-//! The ring of one thread, as the thread has it at hand
+//! The rings of one thread, as the thread has them at hand
 //! ([design/telemetry.md `.quick`](crate::design::telemetry)).
 
 #![forbid(unsafe_code)]
@@ -10,43 +10,45 @@ use tripoint_core::internal::AtomicU64;
 use crate::clock::Clock;
 use crate::format::{BLOCK_WORDS, EventKind, HEAD_WORDS, words_left_in_block};
 use crate::ring::gate::Gate;
-use crate::ring::record_ring::{Record, RecordRing};
+use crate::ring::record_ring::Record;
+use crate::ring::thread_rings::{Place, ThreadRings};
 
 /// The block of no ring.
 static NO_BLOCK: [AtomicU64; BLOCK_WORDS] = [const { AtomicU64::new(0) }; BLOCK_WORDS];
 
-/// A ring to which one thread writes, and its signal handlers. It is initialised at compile time.
+/// Rings to which one thread writes, and its signal handlers. It is initialised at compile time.
 ///
-/// Everything but the gate is used only by the code that has entered, so a handler finds it as a whole.
+/// Everything but the gate is used only by the code that has entered, so a handler finds it as a whole. Both rings have
+/// one gate: a handler that interrupts a record in one of them writes to neither.
 #[derive(Debug)]
 pub(crate) struct OwnRing {
     gate: Gate,
-    ring: Cell<RecordRing<'static>>,
-    /// The block that the tail is in, or was in before it was full.
+    rings: Cell<ThreadRings<'static>>,
+    /// The block of the first ring that its tail is in, or was in before it was full.
     block: Cell<&'static [AtomicU64; BLOCK_WORDS]>,
     /// The number of the thread.
     thread: Cell<u32>,
 }
 
 impl OwnRing {
-    /// No ring: the gate is closed.
+    /// No rings: the gate is closed.
     pub(crate) const fn none() -> Self {
         Self {
             gate: Gate::new(),
-            ring: Cell::new(RecordRing::none()),
+            rings: Cell::new(ThreadRings::none()),
             block: Cell::new(&NO_BLOCK),
             thread: Cell::new(0),
         }
     }
 
-    /// Has the thread write to this ring, once the gate is [opened](Self::open).
-    pub(crate) fn set(&self, ring: RecordRing<'static>, thread: u32) {
-        self.ring.set(ring);
+    /// Has the thread write to these rings, once the gate is [opened](Self::open).
+    pub(crate) fn set(&self, rings: ThreadRings<'static>, thread: u32) {
+        self.rings.set(rings);
         self.find_block();
         self.thread.set(thread);
     }
 
-    /// Opens the gate: the ring is in the file with this number.
+    /// Opens the gate: the rings are in the file with this number.
     pub(crate) fn open(&self, file: u64) {
         self.gate.open(file);
     }
@@ -56,13 +58,13 @@ impl OwnRing {
         self.gate.close();
     }
 
-    /// The ring, whether the gate is open or not.
-    pub(crate) fn ring(&self) -> RecordRing<'static> {
-        self.ring.get()
+    /// The rings, whether the gate is open or not.
+    pub(crate) fn rings(&self) -> ThreadRings<'static> {
+        self.rings.get()
     }
 
     fn find_block(&self) {
-        self.block.set(self.ring.get().block().unwrap_or(&NO_BLOCK));
+        self.block.set(self.rings.get().recent.block().unwrap_or(&NO_BLOCK));
     }
 
     /// Writes a record, or drops and counts it if another one is being written. It neither waits nor allocates.
@@ -70,11 +72,12 @@ impl OwnRing {
         &self,
         file: u64,
         clock: &Clock,
+        place: Place,
         record: &Record<'_, FIELDS, TEXTS>,
     ) {
         // A clock of the program may unwind.
         let time = clock.ticks();
-        let ring = self.ring.get();
+        let ring = *self.rings.get().at(place);
         if self.gate.enter(file) {
             ring.write(clock, time, record);
             self.find_block();
@@ -98,7 +101,7 @@ impl OwnRing {
         if !self.gate.enter(file) {
             return false;
         }
-        let (ring, words) = (self.ring.get(), HEAD_WORDS + FIELDS + empty_texts);
+        let (ring, words) = (self.rings.get().recent, HEAD_WORDS + FIELDS + empty_texts);
         let tail = ring.words().tail();
         let within = BLOCK_WORDS - words_left_in_block(tail);
         let place = self.block.get().get(within..within + words).filter(|_| within > 0);
@@ -133,7 +136,7 @@ mod tests {
         let words: &_ = Box::leak(words.collect::<Box<[_]>>());
         KEPT.lock().unwrap().push(words);
         let own = OwnRing::none();
-        own.set(RecordRing::new(words).unwrap(), 7);
+        own.set(ThreadRings::new(words, words).unwrap(), 7);
         own.open(FILE);
         (words, own)
     }
@@ -141,7 +144,7 @@ mod tests {
     fn write_wholly(own: &OwnRing, value: u64) {
         let (kind, fields) = (EventKind::Alloc, [value; 5]);
         let record = Record { kind, without_addresses: false, thread: 7, fields, texts: [], site: &[] };
-        own.write(FILE, &Clock::NONE, &record);
+        own.write(FILE, &Clock::NONE, Place::Recent, &record);
     }
 
     fn write_quickly(own: &OwnRing, file: u64, value: u64) -> bool {

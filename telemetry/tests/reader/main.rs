@@ -10,10 +10,11 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tripoint_oracle::{NaiveEvent, NaiveFile, cases, telemetry_bytes};
+use tripoint_oracle::{NaiveEvent, NaiveFile, NaiveRing, cases, telemetry_bytes};
 use tripoint_telemetry::format::{
-    ArenaWord, BYTE_ORDER, EntryState, EventKind, FieldForm, FileState, HeaderWord, PoolWord, SectionWord,
-    TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION, words_of_text,
+    ArenaWord, BYTE_ORDER, EntryState, EventKind, ExtentWord, FieldForm, FileState, HeaderWord, PoolWord,
+    SECTION_WORDS, SectionKind, SectionWord, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION,
+    words_of_text,
 };
 use tripoint_telemetry::reader::{
     Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
@@ -190,7 +191,7 @@ proptest! {
             let missed = count - readable.len() as u64;
             let mut of_ring = of_ring.into_iter();
             if missed > 0 {
-                prop_assert_eq!(of_ring.next(), Some(&Item::Gap(Gap { ring, first: 0, count: missed })));
+                prop_assert_eq!(of_ring.next(), Some(&Item::Gap(Gap { ring, is_lasting: false, first: 0, count: missed })));
             }
             for written in readable {
                 let Some(Item::Event(event)) = of_ring.next() else { panic!("an event is missing") };
@@ -312,7 +313,9 @@ fn files_that_cannot_be_read_say_why() {
 #[test]
 fn a_section_that_makes_no_sense_is_left_out_and_said() {
     let sound = NaiveFile::new(1, 2).words();
-    let entry = HeaderWord::SectionTable as usize + 7 * 8;
+    let table = sound[HeaderWord::SectionTable as usize..].chunks(SECTION_WORDS);
+    let index = table.into_iter().position(|entry| entry[0] == SectionKind::Rings as u64).unwrap();
+    let entry = HeaderWord::SectionTable as usize + index * SECTION_WORDS;
     for (word, value, damaged) in [
         (SectionWord::Offset, 3, true),
         (SectionWord::Offset, u64::MAX - 7, true),
@@ -438,6 +441,93 @@ fn tallies_of_the_first_version_are_read() {
     let mut later = tallies(2);
     later[TallyWord::ThreadWords as usize] = 17;
     assert_eq!(read(later).tallies.unsteady, 1, "words of which this reader knows nothing");
+}
+
+/// (design/telemetry.md `.lasting`)
+#[test]
+fn lasting_events_are_read_by_time_among_the_others_and_have_gaps_of_their_own() {
+    let mut file = NaiveFile::new(2, 2);
+    file.lasting = vec![NaiveRing::new(100, 2), NaiveRing::new(101, 2)];
+    let write = |ring: &mut NaiveRing, time: u64| {
+        let fields: Vec<_> = ["Init", "Warmup"].iter().flat_map(|phase| words_of_text(phase, 64)).collect();
+        ring.write(EventKind::Phase as u16, time, &fields);
+    };
+    for time in 0..1_000 {
+        write_grow(&mut file.rings[0], time);
+        if time % 100 == 50 {
+            write(&mut file.lasting[0], time);
+        }
+        // More than this ring keeps.
+        if time % 2 == 0 {
+            write(&mut file.lasting[1], time);
+        }
+    }
+    let reader = Reader::from_bytes(file.bytes()).unwrap();
+    let items = items(&reader);
+    let of = |ring, is_lasting| {
+        let is_its = move |item: &&Item| match item {
+            Item::Event(event) => (event.ring, event.is_lasting) == (ring, is_lasting),
+            Item::Gap(gap) => (gap.ring, gap.is_lasting) == (ring, is_lasting),
+        };
+        items.iter().filter(is_its)
+    };
+    let times = |ring, is_lasting| -> Vec<u64> {
+        let time = |item: &Item| if let Item::Event(event) = item { Some(event.ticks) } else { None };
+        of(ring, is_lasting).filter_map(time).collect()
+    };
+    let readable = |ring: &NaiveRing| ring.readable().iter().map(|event| event.time).collect::<Vec<_>>();
+    assert_eq!(
+        times(0, true),
+        [50, 150, 250, 350, 450, 550, 650, 750, 850, 950],
+        "all that the ring ever had"
+    );
+    assert_eq!(times(1, true), readable(&file.lasting[1]));
+    assert_eq!(times(0, false), readable(&file.rings[0]));
+    assert_eq!(of(1, false).count(), 0);
+    let gap = of(1, true).next();
+    assert!(matches!(gap, Some(Item::Gap(Gap { is_lasting: true, first: 0, .. }))), "{gap:?}");
+    assert!(gap.unwrap().to_string().starts_with("lasting ring 1: "));
+    assert_eq!(as_json(gap.unwrap())["is_lasting"], true);
+    // Of the same time, lasting events come first.
+    let all: Vec<_> = items
+        .iter()
+        .filter_map(
+            |item| if let Item::Event(event) = item { Some((event.ticks, !event.is_lasting)) } else { None },
+        )
+        .collect();
+    assert!(all.is_sorted(), "{all:?}");
+    let info = reader.ring(0).unwrap().unwrap();
+    assert_eq!((info.events, info.lasting_events), (1_000, 10));
+    let mut cursor = reader.lasting_events(0, Start::Oldest).unwrap();
+    assert_eq!(core::iter::from_fn(|| cursor.poll()).count(), 10);
+    assert!(reader.lasting_events(2, Start::Oldest).is_none());
+}
+
+/// Writes that an arena grew by as many bytes as the time is.
+fn write_grow(ring: &mut NaiveRing, time: u64) {
+    ring.write(EventKind::Grow as u16, time, &[1, time]);
+}
+
+/// (design/telemetry.md `.extents`)
+#[test]
+fn extents_are_those_that_pools_have_now() {
+    let mut file = NaiveFile::new(1, 2);
+    let entry = |state: EntryState, base: u64| {
+        let mut entry = [0; 16];
+        entry[ExtentWord::State as usize] = state as u64;
+        entry[ExtentWord::Arena as usize] = 1;
+        entry[ExtentWord::Pool as usize] = 2;
+        entry[ExtentWord::Base as usize] = base;
+        entry[ExtentWord::Bytes as usize] = 0x1000;
+        entry
+    };
+    let states = [EntryState::Live, EntryState::Gone, EntryState::Free, EntryState::Live];
+    file.tables[5] = (1..).zip(states).map(|(base, state)| entry(state, base << 16)).collect();
+    let counters = Reader::from_bytes(file.bytes()).unwrap().counters().unwrap();
+    let found: Vec<_> =
+        counters.extents.entries.iter().map(|it| (it.arena, it.pool, it.base, it.bytes)).collect();
+    assert_eq!(found, [(1, 2, 0x1_0000, 0x1000), (1, 2, 0x4_0000, 0x1000)]);
+    assert!(counters.to_string().contains("extent arena=1 pool=2 base=0x40000 bytes=4096\n"), "{counters}");
 }
 
 /// Of a writer that was killed within a record, the records before it are read.

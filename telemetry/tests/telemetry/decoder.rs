@@ -81,6 +81,10 @@ impl File {
         self.section(SectionKind::Rings).0.into_iter().map(ring).collect()
     }
 
+    pub(crate) fn lasting_rings(&self) -> Vec<Ring> {
+        self.section(SectionKind::LastingRings).0.into_iter().map(ring).collect()
+    }
+
     /// The first word of the first ring, and the words of each.
     fn rings_at(&self) -> (usize, usize) {
         let rings = self.section(SectionKind::Rings).0;

@@ -5,10 +5,12 @@ mod decoder;
 #[path = "../../examples/telemetry_tail/estimates.rs"]
 mod estimates;
 mod events;
+mod extents;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
+mod lasting;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod names;
 mod objects;

@@ -140,7 +140,7 @@ fn a_file_system_that_cannot_allocate_has_zeros_written() {
 #[test]
 fn an_interrupted_allocation_continues() {
     let options = FileOptions { room: Room::default(), lock: false, ..FileOptions::default() };
-    // The file of 4.3 MiB is allocated in five parts, and that of the switches in one.
+    // The file of 5.0 MiB is allocated in five parts, and that of the switches in one.
     for allowed in 0..6 {
         let system = Refusing::times(SystemCall::Allocate, libc::EINTR, allowed, 3);
         assert!(create_on(&system, &options).is_ok(), "interrupted after {allowed} parts");

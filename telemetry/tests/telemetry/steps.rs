@@ -88,9 +88,9 @@ fn claim_in_steps(had_another: bool) {
     check(&file);
 }
 
-/// An event of a thread that has its ring.
-fn write_in_steps(clock: Clock, event: Event) {
-    let room = Room { threads: 1, ring_bytes: 8 << 10, ..Room::LEAST };
+/// An event of a thread that has its rings, which is written to the second one or not.
+fn write_in_steps(clock: Clock, event: Event, is_lasting: bool) {
+    let room = Room { threads: 1, ring_bytes: 8 << 10, lasting_bytes: 8 << 10, ..Room::LEAST };
     let memory = InMemory::with_clock(&room, clock);
     prepare(&memory);
     let write = || {
@@ -102,7 +102,9 @@ fn write_in_steps(clock: Clock, event: Event) {
     let file = memory.file();
     let [own, shared] = &file.rings()[..] else { panic!("there are two rings") };
     let [kept, dropped] = [RingWord::Serial, RingWord::Dropped].map(|word| own.word(word));
-    assert_eq!((kept + dropped, shared.word(RingWord::Serial)), (written + 2, 0));
+    let lasting = file.lasting_rings()[0].word(RingWord::Serial);
+    assert_eq!((kept + dropped, shared.word(RingWord::Serial)), (written + 2 - lasting, 0));
+    assert_eq!(lasting, u64::from(is_lasting));
     assert!(dropped > 0, "no handler came between the beginning of a record and its end");
     check(&file);
 }
@@ -119,8 +121,9 @@ fn a_handler_may_come_between_any_two_instructions() {
     // SAFETY: the handler uses atomics and constant thread-locals only; nothing else here uses this signal.
     assert_eq!(unsafe { libc::sigaction(libc::SIGTRAP, &raw const action, ptr::null_mut()) }, 0);
     [false, true].into_iter().for_each(claim_in_steps);
-    write_in_steps(Clock::new(|| 42), Event::Grow { size: 5 });
+    write_in_steps(Clock::new(|| 42), Event::Grow { size: 5 }, false);
+    write_in_steps(Clock::new(|| 42), Event::Phase { from: "Init", to: "Warmup" }, true);
     // Written quickly, if the system's clock is the time-stamp counter.
     let (pool, object) = (PoolId::new(1).unwrap(), Addr::new(16));
-    write_in_steps(Clock::default(), Event::Free { pool, object, size: 5, align: 8 });
+    write_in_steps(Clock::default(), Event::Free { pool, object, size: 5, align: 8 }, false);
 }

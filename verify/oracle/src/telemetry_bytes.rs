@@ -12,7 +12,7 @@ use tripoint_telemetry::format::{
 use tripoint_telemetry::internal::Words;
 use tripoint_telemetry::reader::{Item, Reader, Start};
 
-use crate::telemetry_file::NaiveFile;
+use crate::telemetry_file::{NaiveFile, NaiveRing};
 
 /// The most words of a change.
 const CHANGE_BYTES: usize = 12;
@@ -20,12 +20,16 @@ const CHANGE_BYTES: usize = 12;
 /// The most items that a file as small as these can have in one look.
 const ITEMS_MAX: usize = 100_000;
 
-/// A small file with events of all kinds: one ring was lapped, one was not, and one is empty.
+/// A small file with events of all kinds: one ring was lapped, one was not, and one is empty. Of the lasting rings, one
+/// was lapped.
 fn sound() -> &'static Vec<u8> {
     static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
     SOUND.get_or_init(|| {
         let mut file = NaiveFile::new(3, 2);
-        for (ring, events) in [(0, 200), (1, 20)] {
+        file.lasting = (100..103).map(|thread| NaiveRing::new(thread, 2)).collect();
+        let NaiveFile { rings, lasting, .. } = &mut file;
+        let rings = rings.iter_mut().chain(lasting);
+        for (ring, events) in rings.zip([200, 20, 0, 0, 200]) {
             for event in 0..events {
                 let kind = EventKind::ALL[event % EventKind::ALL.len()];
                 let mut fields = Vec::new();
@@ -36,7 +40,7 @@ fn sound() -> &'static Vec<u8> {
                         _ => fields.push(event as u64),
                     }
                 }
-                file.rings[ring].write(kind as u16, 2 * event as u64, &fields);
+                ring.write(kind as u16, 2 * event as u64, &fields);
             }
         }
         for table in &mut file.tables {

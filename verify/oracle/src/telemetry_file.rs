@@ -129,8 +129,10 @@ impl NaiveRing {
 pub struct NaiveFile {
     /// Its rings, all of the same size.
     pub rings: Vec<NaiveRing>,
-    /// The tables of counters, in the order of their kinds; the last is of samples.
-    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 5],
+    /// Its lasting rings, all of the same size; none for a file without.
+    pub lasting: Vec<NaiveRing>,
+    /// The tables of counters, in the order of their kinds; the last two are of samples and of extents.
+    pub tables: [Vec<[u64; TABLE_ENTRY_WORDS]>; 6],
     /// The words of the tallies; none for a file without.
     pub tallies: Vec<u64>,
     /// The table of objects that are loaded.
@@ -144,8 +146,8 @@ impl NaiveFile {
     #[must_use]
     pub fn new(rings: u32, blocks: usize) -> Self {
         let rings = (0..rings).map(|ring| NaiveRing::new(100 + ring, blocks)).collect();
-        let (tallies, objects) = (Vec::new(), Vec::new());
-        Self { rings, tables: Default::default(), tallies, objects, process: 4_711 }
+        let (tallies, objects, lasting) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rings, lasting, tables: Default::default(), tallies, objects, process: 4_711 }
     }
 
     /// The words of the file.
@@ -158,6 +160,7 @@ impl NaiveFile {
             SectionKind::Points,
             SectionKind::Phase,
             SectionKind::Samples,
+            SectionKind::Extents,
         ];
         let mut sections: Vec<_> = kinds
             .into_iter()
@@ -167,12 +170,15 @@ impl NaiveFile {
         let tallies = Some(self.tallies.clone()).filter(|words| !words.is_empty());
         sections.push((SectionKind::Tallies, tallies.into_iter().collect()));
         sections.push((SectionKind::Objects, self.objects.iter().map(|entry| entry.to_vec()).collect()));
-        sections.push((SectionKind::Rings, self.rings.iter().map(NaiveRing::words).collect()));
+        let rings = |rings: &[NaiveRing]| rings.iter().map(NaiveRing::words).collect();
+        sections.push((SectionKind::LastingRings, rings(&self.lasting)));
+        sections.push((SectionKind::Rings, rings(&self.rings)));
         for (index, (kind, entries)) in sections.iter().enumerate() {
             words.resize(words.len().next_multiple_of(PAGE_WORDS), 0);
             let least = match kind {
                 SectionKind::Tallies => TallyWord::Threads as usize,
                 SectionKind::Objects => OBJECT_WORDS,
+                SectionKind::LastingRings => RING_HEAD_WORDS + 2 * BLOCK_WORDS,
                 _ => TABLE_ENTRY_WORDS,
             };
             let entry_words = entries.first().map_or(least, Vec::len);

@@ -121,8 +121,8 @@ fn feed(mut input: ChildStdin, enough: &AtomicBool) {
 struct Watch<'r> {
     reader: &'r Reader,
     events: Events<'r>,
-    /// Of each ring, what was read and what was missed.
-    counts: Vec<(u64, u64)>,
+    /// Of the two rings of each thread, what was read and what was missed; lasting events last.
+    counts: Vec<[(u64, u64); 2]>,
     phases: Vec<String>,
     samples: Vec<RecordedEvent>,
     alarms: Vec<RecordedEvent>,
@@ -130,7 +130,7 @@ struct Watch<'r> {
 
 impl<'r> Watch<'r> {
     fn new(reader: &'r Reader) -> Self {
-        let (events, counts) = (reader.events(Start::Oldest), vec![(0, 0); reader.rings()]);
+        let (events, counts) = (reader.events(Start::Oldest), vec![[(0, 0); 2]; reader.rings()]);
         Self { reader, events, counts, phases: Vec::new(), samples: Vec::new(), alarms: Vec::new() }
     }
 
@@ -139,12 +139,12 @@ impl<'r> Watch<'r> {
         while let Some(item) = self.events.poll() {
             match item {
                 Item::Gap(gap) => {
-                    let (read, missed) = &mut self.counts[gap.ring];
+                    let (read, missed) = &mut self.counts[gap.ring][usize::from(gap.is_lasting)];
                     assert_eq!(gap.first, *read + *missed, "{gap}");
                     *missed += gap.count;
                 }
                 Item::Event(event) => {
-                    let (read, missed) = &mut self.counts[event.ring];
+                    let (read, missed) = &mut self.counts[event.ring][usize::from(event.is_lasting)];
                     assert_eq!(event.serial, *read + *missed, "{event}");
                     *read += 1;
                     match event.fields {
@@ -164,12 +164,13 @@ impl<'r> Watch<'r> {
     /// Each event of a run that has ended was read or counted. Returns how many were missed.
     fn assert_complete(&self) -> u64 {
         assert_eq!(self.events.damaged_blocks(), 0);
-        for (ring, (read, missed)) in self.counts.iter().enumerate() {
+        for (ring, counts) in self.counts.iter().enumerate() {
             let info = self.reader.ring(ring).unwrap().unwrap();
-            assert_eq!((read + missed, info.dropped), (info.events, 0), "ring {ring}: {info:?}");
+            let all = counts.map(|(read, missed)| read + missed);
+            assert_eq!((all, info.dropped), ([info.events, info.lasting_events], 0), "ring {ring}: {info:?}");
         }
         assert_eq!(self.phases, ["Init", "Warmup", "SteadyState", "Teardown"]);
-        self.counts.iter().map(|(_, missed)| missed).sum()
+        self.counts.as_flattened().iter().map(|(_, missed)| missed).sum()
     }
 }
 
@@ -288,4 +289,44 @@ fn a_violation_is_seen_with_class_thread_and_site_before_the_run_ends() {
     watched.assert_complete();
     let of_report = report["contract"]["violations"].as_array().unwrap();
     assert_eq!(watched.alarms.len(), of_report.len(), "{report:#}");
+}
+
+/// (design/telemetry.md `.lasting`)
+#[test]
+fn a_violation_is_there_for_a_reader_that_comes_when_the_ring_was_overwritten() {
+    /// More than twice as many as the hot thread's ring keeps.
+    const EVENTS: u64 = 3_000;
+    let (mut book, input) = Book::start("late", &["--inject", "alloc", "--sample", "1000"]);
+    let process = book.child.id();
+    let reader = book.attach();
+    let mut watched = Watch::new(&reader);
+    let (mut at_alarm, mut functions) = (None, Vec::new());
+    let (output, _) = watch(book, input, &mut watched, |watch| {
+        let Some(alarm) = watch.alarms.first() else { return ControlFlow::Continue(()) };
+        let events = reader.ring(alarm.ring).unwrap().unwrap().events;
+        if events < *at_alarm.get_or_insert(events) + EVENTS {
+            return ControlFlow::Continue(());
+        }
+        let (mut late, mut missed) = (reader.events(Start::Oldest), 0);
+        while let Some(item) = late.poll() {
+            match item {
+                Item::Gap(gap) if gap.ring == alarm.ring => {
+                    assert!(!gap.is_lasting, "{gap}");
+                    missed += gap.count;
+                }
+                Item::Event(event)
+                    if (event.ring, event.serial) == (alarm.ring, alarm.serial) && event.is_lasting =>
+                {
+                    assert_eq!(event.fields, alarm.fields);
+                    functions = functions_at(process, event.frames());
+                    break;
+                }
+                _ => {}
+            }
+        }
+        assert!(missed >= EVENTS, "{missed} events were overwritten");
+        ControlFlow::Break(())
+    });
+    assert_succeeds(&output);
+    assert!(functions.iter().any(|function| function.contains("inject_alloc")), "{functions:?}");
 }
