@@ -361,7 +361,7 @@ fn signals_are_sent_on_and_ends_noticed_while_a_process_is_busy() {
     let terminated = shell(&place, r#"$1 record -q -o trace -- sh -c "kill -TERM \$PPID; exec $2 endless""#);
     assert_eq!(terminated.status.code(), Some(143), "{terminated:?}");
     let inner =
-        r#"$0 endless > /dev/null 2>&1 & until [ -e other.$! ]; do sleep 0.01; done; echo $!; exit 6"#;
+        r#"$0 endless > /dev/null 2>&1 & until [ -e other.odd.$! ]; do sleep 0.01; done; echo $!; exit 6"#;
     let script = format!("child=$($1 record -o other -- sh -c '{inner}' $2); echo $?; kill $child");
     let ended = shell(&place, &script);
     assert_eq!(ended.stdout, b"6\n", "{ended:?}");
@@ -555,8 +555,7 @@ fn a_line_names_the_program_and_how_much_of_its_memory_the_trace_explains() {
     // It holds 64 MiB that it wrote to, and as much that is a mapping of its own.
     let (_, of) = line.split_once("explains ").unwrap_or_else(|| panic!("{told}"));
     let numbers: Vec<f64> = of.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(numbers[0] > 64.0 && numbers[0] < 65.0, "{told}");
-    assert!(numbers[1] > 128.0 && numbers[1] < 160.0, "{told}");
+    assert!((64.0..65.0).contains(&numbers[0]) && (128.0..160.0).contains(&numbers[1]), "{told}");
     assert!(line.contains(" of 1 thread; ") && line.contains(" MiB of memory; exit status: 0"), "{told}");
     let mut command = tripoint();
     let replayed = command.args(["replay", "--contents", "--with", "system"]).arg(place.trace()).output();

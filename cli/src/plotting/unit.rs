@@ -85,7 +85,7 @@ impl Unit {
         multiple.named(plain(number / multiple.size))
     }
 
-    /// A number with its unit, in a few digits: for tables, in which `305.3 MiB` is better read than `305.273 MiB`.
+    /// A number with its unit, in a few digits: for tables, in which `305.2 MiB` is better read than `305.25 MiB`.
     pub(crate) fn brief(self, number: f64) -> String {
         if self == Self::Nines {
             return share(number);
@@ -142,7 +142,7 @@ mod tests {
         for (unit, number, shown) in [
             (Unit::Bytes, 0.0, "0 B"),
             (Unit::Bytes, 1023.0, "1023 B"),
-            (Unit::Bytes, 320_077_823.0, "305.3 MiB"),
+            (Unit::Bytes, 320_077_823.0, "305.2 MiB"),
             (Unit::Nanoseconds, 16.12, "16.1 ns"),
             (Unit::Nanoseconds, 5.0, "5 ns"),
             (Unit::Nanoseconds, 12_000_000.0, "12.0 ms"),

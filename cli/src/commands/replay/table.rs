@@ -225,7 +225,7 @@ pub(super) mod tests {
         assert_eq!(means.rows[1][3], "", "nothing is taken from `none`");
         assert_eq!(single.rows[0][1..], ["5 ns", "16 ns", "999 ns", "1.0 µs", "12.0 ms", "2.0 s"]);
         assert_eq!(memory.rows.len(), 1, "`none` has no memory");
-        assert_eq!(memory.rows[0][1..], ["305.3 MiB", "2.00", "", "0.00", "6915", "1.0 MiB", "", "0"]);
+        assert_eq!(memory.rows[0][1..], ["305.2 MiB", "2.00", "", "0.00", "6915", "1.0 MiB", "", "0"]);
         for table in &tables {
             let text = written(table);
             let lines: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();

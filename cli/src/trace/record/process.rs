@@ -135,7 +135,7 @@ impl Process {
         self.looked = Some(Instant::now());
         if let Some(bytes) = status::bytes(&format!("/proc/{}/status", self.pid), "VmHWM") {
             // The part of its ring that it has written to is the recorder's.
-            let ring = self.place.min(SLOTS) * (size_of::<Ring>() as u64 / SLOTS);
+            let ring = self.ring.head().min(SLOTS) * (size_of::<Ring>() as u64 / SLOTS);
             self.converter.note_resident(bytes.saturating_sub(ring));
         }
     }

@@ -194,7 +194,8 @@ impl Session<'_> {
             None if number == 0 => {
                 self.options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
             }
-            None => Vec::new(),
+            // It has ended already.
+            None => vec![String::from_utf8_lossy(&ring.name()).into_owned()],
         };
         let mut path = self.options.output.to_path_buf();
         if number != 0 {
