@@ -34,7 +34,7 @@ fn scattered(observed: &Observed) -> Chart {
     };
     chart(
         observed,
-        "Free memory of a pool that is not in its largest free block (pools of one size are left out)",
+        "Free memory outside a pool's largest free block (without pools of one size)",
         series.collect(),
         if_empty,
     )

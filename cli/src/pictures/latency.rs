@@ -20,14 +20,16 @@ pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
         points: distribution(durations),
     });
     let if_empty = "the recording has no stops of heaps; tripoint replay has times of operations".to_owned();
+    let groups: Vec<_> = kinds.iter().map(|(name, durations)| group(name, durations)).collect();
+    let most = groups.iter().map(|group| group.values.len()).max().unwrap_or(0);
     let bars = Chart {
         title: "Durations: the median, the longest, and what 90 % and 99 % of them did not exceed".to_owned(),
         x: Axis::logarithmic("time", Unit::Nanoseconds),
         y: Axis::new("", Unit::Names),
         moments: Vec::new(),
         content: Content::Bars {
-            names: BARS.map(|(name, ..)| name.to_owned()).to_vec(),
-            groups: kinds.iter().map(|(name, durations)| group(name, durations)).collect(),
+            names: BARS[..most].iter().map(|(name, ..)| (*name).to_owned()).collect(),
+            groups,
         },
         if_empty: if_empty.clone(),
     };
@@ -122,7 +124,8 @@ mod tests {
         observed.durations[1] = vec![7, 5, 6];
         observed.durations[3] = (0..FEWEST as u64).collect();
         let charts = charts(&observed);
-        let Content::Bars { groups, .. } = &charts[0].content else { panic!("{charts:?}") };
+        let Content::Bars { names, groups } = &charts[0].content else { panic!("{charts:?}") };
+        assert_eq!(names, &["median", "longest", "90 %"], "no name of a bar that is nowhere");
         let names: Vec<_> = groups.iter().map(|group| &*group.name).collect();
         assert_eq!(names, ["stopped (3 times)", "a collection (20 times)"]);
         let Content::Lines(lines) = &charts[1].content else { panic!("{charts:?}") };

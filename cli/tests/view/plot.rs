@@ -106,7 +106,13 @@ const KINDS: [(&str, &[&str]); 7] = [
     ("fills", &["Fills and empties", "hot <&> 池", "fills", "empties", "events"]),
     (
         "latency",
-        &["time to stop (1 time)", "stopped (1 time)", "a collection (1 time)", "time (logarithmic)", "90 %"],
+        &[
+            "time to stop (1 time)",
+            "stopped (1 time)",
+            "a collection (1 time)",
+            "time (logarithmic)",
+            "median",
+        ],
     ),
     ("flame", &["depth of calls", "hot <&> 池"]),
     ("collections", &["Kept by each collection", "heap 1: 1 collection", "memory (MiB)"]),
