@@ -566,7 +566,7 @@ fn a_line_names_the_program_and_how_much_of_its_memory_the_trace_explains() {
     );
 }
 
-/// One file, which refers to no other (design/cli-traces.md `.page`).
+/// One file, which refers to no other (design/cli-traces.md `.req.page`, `.page`).
 #[test]
 fn one_step_records_replays_draws_and_shows_a_page() {
     let place = Place::new();

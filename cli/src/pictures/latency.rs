@@ -23,7 +23,7 @@ pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
     let groups: Vec<_> = kinds.iter().map(|(name, durations)| group(name, durations)).collect();
     let most = groups.iter().map(|group| group.values.len()).max().unwrap_or(0);
     let bars = Chart {
-        title: "Durations: the median, the longest, and what 90 % and 99 % of them did not exceed".to_owned(),
+        title: "Durations: the median, the longest, and what most did not exceed".to_owned(),
         x: Axis::logarithmic("time", Unit::Nanoseconds),
         y: Axis::new("", Unit::Names),
         moments: Vec::new(),

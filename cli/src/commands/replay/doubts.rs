@@ -5,7 +5,7 @@ use super::table::bounds;
 use crate::plotting::Unit;
 use crate::trace::replay::{Compared, Row};
 
-/// So many interruptions in a second of processor time are those of another program that has the same processor.
+/// More interruptions than this in a second of processor time are those of another program on the same processor.
 const INTERRUPTIONS: f64 = 50.0;
 
 /// Fewer interruptions than this are chance.
