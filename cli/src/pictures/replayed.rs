@@ -116,12 +116,10 @@ mod tests {
         }
     }
 
-    /// What a chart of lines has.
-    fn lines(chart: &Chart) -> Vec<(&str, usize, &[(f64, f64)])> {
+    /// The lines of a chart.
+    fn lines(chart: &Chart) -> &[Series] {
         match &chart.content {
-            Content::Steps(series) | Content::Lines(series) => {
-                series.iter().map(|series| (&*series.name, series.colour, &*series.points)).collect()
-            }
+            Content::Steps(series) | Content::Lines(series) => series,
             other => panic!("{other:?}"),
         }
     }
@@ -134,12 +132,14 @@ mod tests {
         assert_eq!(groups.len(), 1, "the other has no times");
         assert_eq!((&*groups[0].name, &*groups[0].values), ("one", &[12.0, 8.0][..]));
         let footprints = lines(&picture.charts[1]);
-        assert_eq!(footprints[0].0, "one");
-        assert_eq!(footprints[1], ("live", 7, &[(1.0, 1.0), (2.0, 1000.0), (3.0, 500.0)][..]));
+        assert_eq!(footprints[0].name, "one");
+        assert_eq!((&*footprints[1].name, footprints[1].colour), ("live", LIVE));
+        assert_eq!(footprints[1].points, [(1.0, 1.0), (2.0, 1000.0), (3.0, 500.0)]);
         // The first sample is of next to nothing.
-        assert_eq!(lines(&picture.charts[2]), [("one", 0, &[(2.0, 1.0), (3.0, 2.0)][..])]);
+        let shares = lines(&picture.charts[2]);
+        assert_eq!((shares.len(), &*shares[0].points), (1, &[(2.0, 1.0), (3.0, 2.0)][..]));
         let times = lines(&picture.charts[3]);
-        assert_eq!((times.len(), times[0].2.len()), (1, 5), "the other has no times");
+        assert_eq!((times.len(), times[0].points.len()), (1, 5), "the other has no times");
         assert!(picture.notes.is_empty());
     }
 
@@ -159,8 +159,8 @@ mod tests {
         let outcomes = [("one", &untimed), ("two", &measured), ("none", &unread)];
         let picture = replayed("t".to_owned(), "a".to_owned(), &outcomes);
         let mut colours = std::collections::BTreeMap::new();
-        for (name, colour, _) in picture.charts[1..].iter().flat_map(lines) {
-            assert_eq!(*colours.entry(name.to_owned()).or_insert(colour), colour, "{name}");
+        for Series { name, colour, .. } in picture.charts[1..].iter().flat_map(lines) {
+            assert_eq!(*colours.entry(name.clone()).or_insert(*colour), *colour, "{name}");
         }
         let mut distinct: Vec<_> = colours.values().collect();
         distinct.sort_unstable();
@@ -177,8 +177,8 @@ mod tests {
         let picture = replayed("t".to_owned(), "a".to_owned(), &outcomes);
         for chart in &picture.charts[1..] {
             let lines = lines(chart);
-            assert!(names.iter().all(|name| lines.iter().any(|line| line.0 == name)), "{chart:?}");
-            let mut colours: Vec<_> = lines.iter().map(|line| line.1).collect();
+            assert!(names.iter().all(|name| lines.iter().any(|line| line.name == *name)), "{chart:?}");
+            let mut colours: Vec<_> = lines.iter().map(|line| line.colour).collect();
             colours.sort_unstable();
             colours.dedup();
             // Twice as many as there are colours: with dashes and without.
