@@ -360,8 +360,7 @@ fn signals_are_sent_on_and_ends_noticed_while_a_process_is_busy() {
     let place = Place::new();
     let terminated = shell(&place, r#"$1 record -q -o trace -- sh -c "kill -TERM \$PPID; exec $2 endless""#);
     assert_eq!(terminated.status.code(), Some(143), "{terminated:?}");
-    let inner =
-        r#"$0 endless > /dev/null 2>&1 & until [ -e other.odd.$! ]; do sleep 0.01; done; echo $!; exit 6"#;
+    let inner = r#"$0 endless > /dev/null 2>&1 & until ls other.*.$! > /dev/null 2>&1; do sleep 0.01; done; echo $!; exit 6"#;
     let script = format!("child=$($1 record -o other -- sh -c '{inner}' $2); echo $?; kill $child");
     let ended = shell(&place, &script);
     assert_eq!(ended.stdout, b"6\n", "{ended:?}");

@@ -189,13 +189,18 @@ impl Session<'_> {
             let former = self.processes.remove(at);
             self.traces.push(former.finish("executed another program"));
         }
-        let command = match command_of(pid) {
+        let name = String::from_utf8_lossy(&ring.name()).into_owned();
+        // The process may have executed another program meanwhile.
+        let is_its_own = |command: &Vec<String>| {
+            let program = command.first().and_then(|path| path.rsplit('/').next());
+            program.is_some_and(|program| program.starts_with(&name))
+        };
+        let command = match command_of(pid).filter(is_its_own) {
             Some(command) => command,
             None if number == 0 => {
                 self.options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
             }
-            // It has ended already.
-            None => vec![String::from_utf8_lossy(&ring.name()).into_owned()],
+            None => vec![name],
         };
         let mut path = self.options.output.to_path_buf();
         if number != 0 {
