@@ -206,6 +206,7 @@ fn make_ring() -> Result<Option<&'static Ring>, c_int> {
     // SAFETY: a mapping of that size, of zeros, which are valid for its words. It stays mapped.
     let Some(ring) = (unsafe { mapped.cast::<Ring>().as_ref() }) else { return Ok(None) };
     ring.pid.store(pid, Ordering::Relaxed);
+    ring.set_name(system::program().to_bytes());
     ring.forked_by.store(MAKER.swap(pid, Ordering::Relaxed), Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Relaxed);
     ring.ready.store(READY, Ordering::Release);

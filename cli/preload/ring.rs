@@ -3,10 +3,13 @@
 //!
 //! This file is compiled twice: into the preloaded library, and into the recorder. Both map the same memory.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Written last when a ring or control page is ready; counted up when the layout changes.
-pub const READY: u32 = 0x7470_0001;
+pub const READY: u32 = 0x7470_0002;
+
+/// The most bytes of the name of a program.
+const NAME: usize = 64;
 
 /// Operations that a ring has room for.
 pub const SLOTS: u64 = 1 << 18;
@@ -45,6 +48,8 @@ pub struct Ring {
     /// Threads that wait for room, and the word that they wait on.
     pub waiting: AtomicU32,
     pub room: AtomicU32,
+    /// The name of the program, which ends at the first zero.
+    name: [AtomicU8; NAME],
     head: Line,
     tail: Line,
     slots: [Slot; SLOTS as usize],
@@ -95,6 +100,17 @@ pub struct Entry {
 }
 
 impl Ring {
+    /// Notes the name of the program, as much of it as there is room for.
+    pub fn set_name(&self, name: &[u8]) {
+        self.name.iter().zip(name).for_each(|(place, byte)| place.store(*byte, Ordering::Relaxed));
+    }
+
+    /// The name of the program; empty if there was none.
+    pub fn name(&self) -> Vec<u8> {
+        let bytes = self.name.iter().map(|byte| byte.load(Ordering::Relaxed));
+        bytes.take_while(|byte| *byte != 0).collect()
+    }
+
     /// Takes the next place. Places are numbered in the order of operations: one that happens after another
     /// has a higher number (design/cli-traces.md `.order`).
     #[inline]

@@ -1,7 +1,7 @@
 //! The calls of the C library that the preloaded library makes. It has no dependencies, because it is compiled
 //! by itself.
 
-use core::ffi::{c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::sync::atomic::AtomicU32;
 
 use crate::ring;
@@ -32,6 +32,7 @@ unsafe extern "C" {
     fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     static environ: *const *const c_char;
+    static program_invocation_short_name: *const c_char;
 }
 
 const RTLD_LAZY: c_int = 1;
@@ -53,6 +54,17 @@ const SYS_FUTEX: c_long = 202;
 #[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
 const SYS_FUTEX: c_long = 98;
 
+/// The name of the program, without its folder; empty if the C library does not know it yet.
+pub(crate) fn program() -> &'static CStr {
+    // SAFETY: the C library sets it before threads can be made; a program that sets it as well does that when it begins.
+    let name = unsafe { program_invocation_short_name };
+    if name.is_null() {
+        return c"";
+    }
+    // SAFETY: a text that ends with a zero. It is one of the program's arguments, and stays where it is.
+    unsafe { CStr::from_ptr(name) }
+}
+
 /// The error number of this thread.
 pub(crate) fn errno() -> c_int {
     // SAFETY: the C library returns a valid place of this thread.
@@ -65,7 +77,7 @@ pub(crate) fn set_errno(error: c_int) {
 }
 
 /// A library that this program has loaded already. It stays loaded from then on.
-pub(crate) fn loaded(name: &core::ffi::CStr) -> Option<*mut c_void> {
+pub(crate) fn loaded(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a text that ends with a zero; nothing is loaded.
     let handle = unsafe { dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
     // The program asks for its own errors.
@@ -87,11 +99,11 @@ pub(crate) fn has_environment() -> bool {
 }
 
 /// The value of a variable of the environment, with its final zero.
-pub(crate) fn variable<'a>(name: &core::ffi::CStr) -> Option<&'a core::ffi::CStr> {
+pub(crate) fn variable<'a>(name: &CStr) -> Option<&'a CStr> {
     // SAFETY: a text that ends with a zero.
     let value = unsafe { getenv(name.as_ptr()) };
     // SAFETY: the environment's text ends with a zero; the caller copies it before it could change.
-    (!value.is_null()).then(|| unsafe { core::ffi::CStr::from_ptr(value) })
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
 /// The size that files of this process may have.
@@ -104,7 +116,7 @@ fn most_bytes_of_files() -> u64 {
 
 /// Maps a file of this size, which other processes see; with `create` a new one, whose room is taken at once, so that no
 /// later write fails. The descriptor is closed: what the program does to descriptors does not matter.
-pub(crate) fn map_file(path: &core::ffi::CStr, size: usize, create: bool) -> Result<*mut c_void, c_int> {
+pub(crate) fn map_file(path: &CStr, size: usize, create: bool) -> Result<*mut c_void, c_int> {
     // A file beyond the limit would end the program with a signal.
     if create && most_bytes_of_files() < size as u64 {
         return Err(EFBIG);

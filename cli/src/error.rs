@@ -94,7 +94,6 @@ pub(crate) enum Error {
     /// A trace cannot be replayed on this machine.
     Unfit { path: PathBuf, why: String },
     /// No event of a recording names an object.
-    #[cfg(recorder)]
     NoObjects { target: Target },
     /// A process that replays a trace did not end well.
     Replay { contender: String, why: String },
@@ -165,7 +164,6 @@ impl fmt::Display for Error {
             }
             Self::Trace { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Unfit { path, why } => write!(f, "cannot replay {}: {why}", path.display()),
-            #[cfg(recorder)]
             Self::NoObjects { target } => write!(
                 f,
                 "{target}: no event names an object by its address: report objects through a `LoggedStore`, or at points with a `PointLogger`, with events and addresses switched on"
@@ -198,8 +196,9 @@ impl core::error::Error for Error {
             Self::IsTrace { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
+            Self::NoObjects { .. } => None,
             #[cfg(recorder)]
-            Self::Unrecordable { .. } | Self::NoObjects { .. } => None,
+            Self::Unrecordable { .. } => None,
         }
     }
 }

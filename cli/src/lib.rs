@@ -28,6 +28,7 @@ mod tables;
 mod target;
 mod trace;
 mod whole_file;
+mod words;
 
 use std::process::ExitCode;
 

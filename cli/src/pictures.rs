@@ -31,11 +31,19 @@ use clap::ValueEnum;
 
 use crate::plotting::Picture;
 use crate::summary::Summary;
+use crate::words::minute;
 
 pub(crate) use given::given;
 pub(crate) use live::live;
 pub(crate) use observed::Observed;
 pub(crate) use replayed::replayed;
+
+/// The title of a picture: what it is, of which program, and when that was recorded, as far as it is known.
+pub(crate) fn titled(what: &str, program: Option<&str>, made: Option<u64>) -> String {
+    let program = program.map_or_else(String::new, |program| format!(" of {program}"));
+    let made = made.map_or_else(String::new, |made| format!(", {}", minute(made)));
+    format!("{what}{program}{made}")
+}
 
 /// What is drawn of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,8 +78,10 @@ impl Kind {
         };
         let mut notes = crate::tables::losses(summary);
         notes.extend(summary.faults.iter().cloned());
-        if self == Self::Map {
-            notes.extend(map::notes(observed));
+        match self {
+            Self::Map => notes.extend(map::notes(observed)),
+            Self::Latency => notes.extend(latency::notes(observed)),
+            _ => {}
         }
         let title = match self {
             Self::Footprint => "Footprint",
@@ -82,7 +92,8 @@ impl Kind {
             Self::Flame => "Allocated bytes by call stack",
             Self::Collections => "Collections",
         };
-        Picture { title: title.to_owned(), about: crate::tables::head(summary), charts, notes }
+        let title = titled(title, summary.program.as_deref(), summary.about.made);
+        Picture::new(title, crate::tables::head(summary), charts, notes)
     }
 
     /// The name, as it is written in arguments and names of files.
@@ -96,5 +107,19 @@ impl Kind {
             Self::Flame => "flame",
             Self::Collections => "collections",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (design/cli.md `.plot.titles`)
+    #[test]
+    fn a_title_says_what_of_which_program_and_when_as_far_as_it_is_known() {
+        let program = Some("cc1plus");
+        assert_eq!(titled("Footprint", program, Some(0)), "Footprint of cc1plus, 1970-01-01 00:00 UTC");
+        assert_eq!(titled("Footprint", program, None), "Footprint of cc1plus");
+        assert_eq!(titled("Footprint", None, None), "Footprint");
     }
 }

@@ -27,8 +27,9 @@ mod thin;
 mod ticks;
 mod unit;
 
-pub(crate) use file::{Form, write};
+pub(crate) use file::{Form, svg, write};
 pub(crate) use page::Page;
 pub(crate) use picture::{Axis, Block, Chart, Content, Group, Layer, Moment, Picture, Series};
+pub(crate) use text::plain;
 pub(crate) use theme::Theme;
 pub(crate) use unit::Unit;

@@ -189,6 +189,7 @@ impl Collector {
         let events_ns = sums.time.map_or(0, |(first, last)| last - first);
         Summary {
             about,
+            program: symbols.program(),
             is_closed: end.is_closed,
             is_watched: end.watched_ns.is_some(),
             part: self.part,
@@ -524,6 +525,8 @@ pub(crate) struct Losses {
 pub(crate) struct Summary {
     #[serde(flatten)]
     pub(crate) about: About,
+    /// The name of the program's file, if it is known.
+    pub(crate) program: Option<String>,
     pub(crate) is_closed: bool,
     /// Whether the process was watched from outside, and recorded nothing itself.
     pub(crate) is_watched: bool,

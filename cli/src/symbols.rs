@@ -111,6 +111,12 @@ impl Symbols {
         }
     }
 
+    /// The name of the program's file, if it is known.
+    pub(crate) fn program(&self) -> Option<String> {
+        let name = self.objects.entries.first()?.path.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
     /// Reads the program's debug information, so that the first name does not take as long as that.
     pub(crate) fn prepare(&mut self) {
         if let Some(start) = self.objects.entries.first().map(|program| program.start) {

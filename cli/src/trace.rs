@@ -3,6 +3,7 @@
 //!
 //! | file, from the ground up | |
 //! |---|---|
+//! | `status` | fields of the files in which the system says what a process has |
 //! | `format` | the steps of a trace, and its file |
 //! | `record` | recording a program's allocations |
 //! | `replay` | replaying a trace on allocators |
@@ -14,4 +15,5 @@ pub(crate) mod format;
 #[cfg(recorder)]
 pub(crate) mod record;
 pub(crate) mod replay;
+mod status;
 pub(crate) mod synthesize;

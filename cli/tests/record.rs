@@ -3,9 +3,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -152,6 +155,9 @@ fn a_child_has_a_trace_of_its_own() {
     let traces = place.traces();
     let [parent, child] = &traces[..] else { panic!("{traces:?}") };
     assert_eq!(*parent, place.trace());
+    let name = child.file_name().unwrap().to_str().unwrap();
+    let process = name.strip_prefix("trace.odd.").unwrap_or_else(|| panic!("{name}"));
+    assert!(process.parse::<u32>().is_ok(), "{name}");
     // The inherited object is not its own.
     let [allocations, _, frees, _] = totals(child);
     assert_eq!((allocations, frees), (TIMES, TIMES));
@@ -354,8 +360,7 @@ fn signals_are_sent_on_and_ends_noticed_while_a_process_is_busy() {
     let place = Place::new();
     let terminated = shell(&place, r#"$1 record -q -o trace -- sh -c "kill -TERM \$PPID; exec $2 endless""#);
     assert_eq!(terminated.status.code(), Some(143), "{terminated:?}");
-    let inner =
-        r#"$0 endless > /dev/null 2>&1 & until [ -e other.$! ]; do sleep 0.01; done; echo $!; exit 6"#;
+    let inner = r#"$0 endless > /dev/null 2>&1 & until ls other.*.$! > /dev/null 2>&1; do sleep 0.01; done; echo $!; exit 6"#;
     let script = format!("child=$($1 record -o other -- sh -c '{inner}' $2); echo $?; kill $child");
     let ended = shell(&place, &script);
     assert_eq!(ended.stdout, b"6\n", "{ended:?}");
@@ -403,8 +408,20 @@ fn synthesized_traces_are_replayed() {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let table = String::from_utf8(output.stdout).unwrap();
-    for row in ["| cache+tlsf |", "| mfs |", "| system |", "| none |"] {
+    for row in ["| cache+tlsf |", "| mfs        |", "| system     |", "| none       |"] {
         assert!(table.contains(row), "{table}");
+    }
+    assert!(table.contains("of 3 threads, which took turns") && table.contains("\nVerdict: "), "{table}");
+    // Every column is explained below its table and in the help, in the same words.
+    let help = String::from_utf8(tripoint().args(["replay", "--help"]).output().unwrap().stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let headings = table.lines().filter(|line| line.starts_with("| allocator"));
+    let headings: Vec<_> = headings.flat_map(|line| line.split('|').map(str::trim)).collect();
+    assert!(headings.len() > 20, "{table}");
+    for heading in headings.into_iter().filter(|heading| heading.ends_with(')')) {
+        let explained = table.lines().find(|line| line.starts_with(&format!("  {heading}  ")));
+        let explained = explained.unwrap_or_else(|| panic!("{heading}: {table}"));
+        assert!(help.contains(&explained.split_whitespace().collect::<Vec<_>>().join(" ")), "{explained}");
     }
     // At first the caches have nothing; later they serve most requests (design/cli-traces.md `.fills`).
     let mut command = tripoint();
@@ -477,7 +494,32 @@ fn progress_is_shown_in_a_terminal_and_taken_away_and_nowhere_else() {
         let apart = shell(&place, &format!("{replay}{options} {descriptor}"));
         assert!(apart.status.success() && !String::from_utf8(apart.stdout).unwrap().contains("(for "));
     }
-    assert_eq!(fs::read_to_string(place.folder.path().join("told")).unwrap(), "");
+    // Whole lines, and none at all if it was quick.
+    let told = fs::read_to_string(place.folder.path().join("told")).unwrap();
+    assert!(told.lines().all(is_progress) && !told.contains('\x1b'), "{told:?}");
+}
+
+/// Whether a line says how far a replay is.
+fn is_progress(line: &str) -> bool {
+    line.starts_with("tripoint: ") && line.contains(" % ") && line.contains("(for ") && line.ends_with(" s)")
+}
+
+/// (design/cli.md `.progress`)
+#[test]
+fn long_work_is_told_in_lines_if_there_is_no_terminal() {
+    let place = Place::new();
+    let synthesized = shell(&place, "$1 synthesize --seed 3 -o trace --objects 100000");
+    assert!(synthesized.status.success(), "{synthesized:?}");
+    let mut command = tripoint();
+    // More runs than are done in two seconds.
+    command.args(["replay", "--rounds", "99", "--with", "system,tlsf"]).arg(place.trace());
+    let mut replay = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let read = BufReader::new(replay.stderr.take().unwrap()).read_line(&mut line);
+    // The rest is of no interest, or there was nothing before its end.
+    let _ = replay.kill();
+    replay.wait().unwrap();
+    assert!(read.unwrap() > 0 && is_progress(line.trim_end()), "{line:?}");
 }
 
 #[test]
@@ -493,4 +535,83 @@ fn a_recorded_program_is_replayed_with_all_threads_at_once() {
     for row in report["contenders"].as_array().unwrap() {
         assert!(row["mean"].as_f64().unwrap() > 0.0, "{row}");
     }
+}
+
+/// Whether a pause is worth another look: a pause is for the other process, and nothing depends on how long it is.
+fn pause(begin: Instant) -> bool {
+    std::thread::sleep(core::time::Duration::from_millis(20));
+    begin.elapsed().as_secs() < 60
+}
+
+/// (design/cli-traces.md `.explained`)
+#[test]
+fn a_line_names_the_program_and_how_much_of_its_memory_the_trace_explains() {
+    let place = Place::new();
+    let recorded = shell(&place, "$1 record -o trace -- $2 holds");
+    assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
+    let told = String::from_utf8(recorded.stderr).unwrap();
+    let line = told.lines().find(|line| line.contains("trace: odd, ")).unwrap_or_else(|| panic!("{told}"));
+    // It holds 64 MiB that it wrote to, and as much that is a mapping of its own.
+    let (_, of) = line.split_once("explains ").unwrap_or_else(|| panic!("{told}"));
+    let numbers: Vec<f64> = of.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!((64.0..65.0).contains(&numbers[0]) && (128.0..160.0).contains(&numbers[1]), "{told}");
+    assert!(line.contains(" of 1 thread; ") && line.contains(" MiB of memory; exit status: 0"), "{told}");
+    let mut command = tripoint();
+    let replayed = command.args(["replay", "--contents", "--with", "system"]).arg(place.trace()).output();
+    let replayed = String::from_utf8(replayed.unwrap().stdout).unwrap();
+    assert!(
+        replayed.contains("The trace explains 64.") && replayed.contains(" of 1 thread; at most 64."),
+        "{replayed}"
+    );
+}
+
+/// One file, which refers to no other (design/cli-traces.md `.req.page`, `.page`).
+#[test]
+fn one_step_records_replays_draws_and_shows_a_page() {
+    let place = Place::new();
+    let folder = place.folder.path();
+    // A desktop whose opener says what it was given.
+    let opener = folder.join("xdg-open");
+    fs::write(&opener, "#!/bin/sh\necho \"$1\" > opened.new && mv opened.new opened\n").unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let open = "PATH=$PWD:$PATH DISPLAY=:7 WAYLAND_DISPLAY= $1 record --open -o trace -- $2 fork";
+    let ran = shell(&place, open);
+    assert_eq!((ran.status.code(), &*ran.stdout), (Some(3), &b""[..]), "the program's: {ran:?}");
+    assert!(String::from_utf8(ran.stderr).unwrap().contains("tripoint: trace.html\n"));
+    let begin = Instant::now();
+    while !folder.join("opened").exists() && pause(begin) {}
+    assert_eq!(fs::read_to_string(folder.join("opened")).unwrap(), "trace.html\n");
+
+    let page = fs::read_to_string(folder.join("trace.html")).unwrap();
+    let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+    let elements = || document.descendants().filter(roxmltree::Node::is_element);
+    for element in elements() {
+        let name = element.tag_name().name();
+        assert!(!["script", "link", "img", "iframe", "object", "use", "image"].contains(&name), "{name}");
+        for attribute in element.attributes() {
+            let (name, value) = (attribute.name(), attribute.value());
+            assert!(!["href", "src", "srcset", "data"].contains(&name), "{name}={value}");
+            assert!(!value.contains("url(") && !value.contains("://"), "{name}={value}");
+        }
+    }
+    let style = elements().find(|element| element.has_tag_name("style")).unwrap().text().unwrap();
+    assert!(!style.contains("url(") && !style.contains("@import"), "{style}");
+    // Two pictures for each theme; three tables of the replay, and one of the processes.
+    let count = |name: &str| elements().filter(|element| element.tag_name().name() == name).count();
+    assert_eq!((count("svg"), count("table")), (4, 4), "{page}");
+    let text: String = document.descendants().filter_map(|node| node.text()).collect();
+    for expected in ["Allocations of odd, ", "Verdict", "cache+tlsf", "explains ", "nothing was wrong"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let processes = elements().filter(|element| element.has_tag_name("td") && element.text() == Some("odd"));
+    assert_eq!(processes.count(), 2);
+
+    // The control: nothing is shown without a desktop, and the page is there.
+    for file in ["opened", "trace.html"] {
+        fs::remove_file(folder.join(file)).unwrap();
+    }
+    let ran = shell(&place, &open.replace("DISPLAY=:7", "DISPLAY="));
+    assert_eq!(ran.status.code(), Some(3), "{ran:?}");
+    assert!(folder.join("trace.html").exists() && !folder.join("opened").exists());
 }

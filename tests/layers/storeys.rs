@@ -112,8 +112,8 @@ const HOUSES: &[House] = &[
     House {
         folder: "cli/src",
         storeys: &[
+            "words",
             "grid",
-            "progress",
             "symbols",
             "mapped",
             "core_file",
@@ -122,6 +122,7 @@ const HOUSES: &[House] = &[
             "whole_file",
             "signals",
             "output",
+            "progress",
             "budget",
             "source",
             "kernel_events",

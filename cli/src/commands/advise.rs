@@ -1,5 +1,7 @@
 //! `tripoint advise`.
 
+mod rust;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -23,10 +25,14 @@ use crate::trace::replay::{self, Measure, Order, Outline, PEERS};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tripoint record -o app.trace -- ./app && tripoint advise app.trace
+  tripoint advise --rust app.trace > src/main.rs
   tripoint advise /dev/shm/orders
 
 Exit status: 0 if the second replay with the advice did not grow, 1 if it grew or was refused memory, 2 if the trace is bad.")]
 pub(crate) struct Advise {
+    /// Write a program in Rust that sets an arena, a pool and a cache up as advised; of telemetry, if its events name objects
+    #[arg(long)]
+    rust: bool,
     /// A trace, a telemetry file, a core file, a capture, or the number of a process
     #[arg(value_name = "TRACE|PID|FILE")]
     source: Target,
@@ -55,7 +61,9 @@ impl Advise {
         };
         let Some((advised, cut)) = advised else { return self.run_on_telemetry(&bar, out) };
         bar.finish_and_clear();
-        if out.is_json() {
+        if self.rust {
+            self.write_rust(&advised, out)?
+        } else if out.is_json() {
             out.write_json(&advised)?
         } else {
             advised.write(out)?
@@ -67,7 +75,10 @@ impl Advise {
         let (marks, whole) = advise::marks(&self.source)?;
         let advised = self.advise_on_objects(bar)?;
         bar.finish_and_clear();
-        if out.is_json() {
+        if self.rust {
+            let advised = advised.as_ref().ok_or_else(|| Error::NoObjects { target: self.source.clone() })?;
+            self.write_rust(advised, out)?;
+        } else if out.is_json() {
             out.write_json(&serde_json::json!({ "marks": marks, "trace": advised }))?;
         } else {
             write_marks(&marks, out)?;
@@ -75,6 +86,18 @@ impl Advise {
         }
         let outcome = advised.map_or(Outcome::Fine, |advised| advised.outcome());
         whole.map(|()| outcome)
+    }
+
+    fn write_rust(&self, advised: &Advised, out: &mut Output) -> Result<(), Error> {
+        let source = match &self.source {
+            Target::Process(process) => process.to_string(),
+            Target::File(path) => path.display().to_string(),
+        };
+        let program = rust::program(&advised.advice, &source);
+        match out.is_json() {
+            true => out.write_json(&program),
+            false => Ok(out.write_all(program.as_bytes())?),
+        }
     }
 
     /// The advice of the trace of objects that telemetry names, if it names any.

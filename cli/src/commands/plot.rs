@@ -58,15 +58,15 @@ pub(crate) struct Plot {
 pub(crate) struct Look {
     /// What the picture is read on
     #[arg(long, value_enum, default_value_t)]
-    theme: Theme,
+    pub(crate) theme: Theme,
 
     /// The width in pixels
     #[arg(long, value_name = "PIXELS", default_value_t = 960, value_parser = clap::value_parser!(u32).range(320..=4096))]
-    width: u32,
+    pub(crate) width: u32,
 
     /// The height in pixels; by default what the picture needs
     #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(240..=8192))]
-    height: Option<u32>,
+    pub(crate) height: Option<u32>,
 }
 
 impl Look {

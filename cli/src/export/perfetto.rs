@@ -177,9 +177,7 @@ impl Timeline {
     fn describe(&mut self, summary: &Summary, symbols: &Symbols) {
         // A number that no process has is shown as another.
         let pid = summary.about.process as i32;
-        let program = symbols.objects().first().and_then(|program| program.path.file_name());
-        let name = program.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let process = Some(Process { pid, name });
+        let process = Some(Process { pid, name: symbols.program().unwrap_or_default() });
         self.writer.describe(Track { uuid: PROCESS, process, ..Track::default() });
         if self.is_phase_known {
             self.writer.describe(below(PROCESS, PHASES, "phases".to_owned()));

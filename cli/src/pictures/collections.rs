@@ -2,12 +2,13 @@
 
 use super::observed::{Collected, Observed};
 use crate::plotting::{Axis, Chart, Content, Series, Theme, Unit};
+use crate::words::counted;
 
 pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
     let chart = |title: &str, bytes: fn(&Collected) -> u64| {
         let heaps = observed.collected.values().zip(0..Theme::COLOURS);
         let series = heaps.map(|(all, colour)| Series {
-            name: format!("heap {}: {} collections", colour + 1, all.len()),
+            name: format!("heap {}: {}", colour + 1, counted(all.len() as u64, "collection")),
             colour,
             points: all.iter().map(|one| (observed.since(one.ns), bytes(one) as f64)).collect(),
         });

@@ -59,7 +59,7 @@ pub(super) fn charts(stacks: &[Stack]) -> Vec<Chart> {
     vec![Chart {
         title: "Threads at the bottom, above each function those that it called".to_owned(),
         x: Axis::new("allocated, estimated from samples", Unit::Bytes),
-        y: Axis::new("calls", Unit::Count),
+        y: Axis::new("depth of calls", Unit::Count),
         moments: Vec::new(),
         content: Content::Blocks { names: Vec::new(), blocks },
         if_empty: "the recording has no samples; the program has to sample, with sites".to_owned(),

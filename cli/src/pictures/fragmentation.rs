@@ -28,11 +28,15 @@ fn scattered(observed: &Observed) -> Chart {
         colour,
         points: noted.iter().map(|noted| (observed.since(noted.ns), share(noted))).collect(),
     });
+    let if_empty = match observed.noted.keys().any(is_shown) {
+        true => "in each pool, all that is free is in one block",
+        false => "the program noted no sizes of pools of several sizes (ArenaHook::note_sizes)",
+    };
     chart(
         observed,
-        "Free memory of a pool that is not in its largest free block (pools of one size are left out)",
+        "Free memory outside a pool's largest free block (without pools of one size)",
         series.collect(),
-        "the program noted no sizes of pools of several sizes (ArenaHook::note_sizes)",
+        if_empty,
     )
 }
 
@@ -46,16 +50,24 @@ fn unused(observed: &Observed) -> Chart {
         if committed > 0.0 { (1.0 - used / committed).clamp(0.0, 1.0) } else { 0.0 }
     };
     let moments = sizes.moments.iter().enumerate();
-    let points = moments.map(|(index, ns)| (observed.since(*ns), share(index))).collect();
+    let points: Vec<_> = moments.map(|(index, ns)| (observed.since(*ns), share(index))).collect();
+    let if_empty = match points.is_empty() {
+        true => "the recording has no sizes of arenas",
+        false => "all of it is in use",
+    };
     chart(
         observed,
         "Committed memory that is not in use (pools that noted no sizes, and what is not known, count as used)",
         vec![Series { name: "spare, or free in pools".to_owned(), colour: 0, points }],
-        "the recording has no sizes of arenas",
+        if_empty,
     )
 }
 
-fn chart(observed: &Observed, title: &str, series: Vec<Series>, if_empty: &str) -> Chart {
+/// A chart of shares. Nothing but zeros is not worth a chart.
+fn chart(observed: &Observed, title: &str, mut series: Vec<Series>, if_empty: &str) -> Chart {
+    if series.iter().flat_map(|series| &series.points).all(|(_, share)| *share == 0.0) {
+        series.clear();
+    }
     Chart {
         title: title.to_owned(),
         x: observed.time(),

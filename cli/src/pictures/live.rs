@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use super::titled;
 use crate::error::TraceError;
 use crate::plotting::{Axis, Chart, Content, Picture, Series, Unit};
 use crate::trace::format::Course;
@@ -24,16 +25,13 @@ pub(crate) fn live(course: &mut Course<impl Read>) -> (Picture, Option<TraceErro
             Err(error) => break Some(error),
         }
     };
-    let picture = Picture {
-        title: "Footprint of the recorded program".to_owned(),
-        about: course.header().command.join(" "),
-        charts: vec![
-            chart("Live bytes, as they were asked for", Unit::Bytes, bytes),
-            chart("Live objects", Unit::Count, objects),
-        ],
-        notes: Vec::new(),
-    };
-    (picture, cut)
+    let header = course.header();
+    let title = titled("Footprint", header.program().as_deref(), header.made);
+    let charts = vec![
+        chart("Live bytes, as they were asked for", Unit::Bytes, bytes),
+        chart("Live objects", Unit::Count, objects),
+    ];
+    (Picture::new(title, header.command.join(" "), charts, Vec::new()), cut)
 }
 
 fn chart(title: &str, unit: Unit, line: Series) -> Chart {

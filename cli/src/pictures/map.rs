@@ -80,9 +80,9 @@ fn chart(observed: &Observed, arena: u64, blocks: &Blocks, is_before: bool) -> C
     }
     let when = if is_before { "before its pools were destroyed" } else { "at the end of the recording" };
     Chart {
-        title: format!("Arena {arena} {when}; paler is emptier"),
+        title: format!("Arena {arena} {when}; fainter is emptier"),
         x: Axis::new("offset in the row", Unit::Bytes),
-        y: Axis::new("offset of the row in the arena", Unit::Bytes),
+        y: Axis::new("offset of the row", Unit::Bytes),
         moments: Vec::new(),
         content: Content::Blocks { names, blocks: blocks.collect() },
         if_empty: "the recording has no addresses of pools, or those events were overwritten".to_owned(),

@@ -1,7 +1,10 @@
 //! One pair of axes, and what is between them.
 
 use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::prelude::{Cartesian2d, Circle, PathElement, Polygon, Rectangle, SVGBackend, Text};
+use plotters::element::DashedPathElement;
+use plotters::prelude::{
+    Cartesian2d, Circle, EmptyElement, PathElement, Polygon, Rectangle, SVGBackend, Text,
+};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color as _, RGBColor, ShapeStyle, TRANSPARENT};
 
@@ -9,6 +12,7 @@ use super::canvas::{Area, Drawn, Style};
 use super::legend::Legend;
 use super::picture::{Axis, Block, Chart, Content, Group, Layer, Moment, Series};
 use super::text::{fitted, lines, width};
+use super::theme::Theme;
 use super::ticks::Scale;
 
 type Axes<'s> = ChartContext<'s, SVGBackend<'s>, Cartesian2d<Scale, Scale>>;
@@ -21,6 +25,15 @@ const NOTHING: i32 = 20;
 
 /// At most this many points of a line are marked.
 const FEW: usize = 60;
+
+/// The dashes of a line, and the gaps between them, in pixels.
+const DASH: (i32, i32) = (9, 5);
+
+/// A line is this much thicker than the next, so that it is seen on both sides of one that covers it, in pixels.
+const THICKER: u32 = 2;
+
+/// The margin to the right of the axes, in pixels.
+const RIGHT: i32 = 24;
 
 /// The height of a row of names of moments, in pixels.
 const MOMENTS: i32 = 15;
@@ -61,7 +74,10 @@ fn scales(chart: &Chart) -> (Scale, Scale) {
     let (x, y) = bounds(&chart.content);
     let ((left, right), (low, high)) = (shown(x, &chart.x), shown(y, &chart.y));
     let is_blocks = matches!(chart.content, Content::Blocks { .. });
-    let is_exact = is_blocks || matches!(chart.content, Content::Bars { .. });
+    let is_bars = matches!(chart.content, Content::Bars { .. });
+    let is_exact = is_blocks || is_bars;
+    // A bar of the least value has a length, too.
+    let left = if is_bars && chart.x.is_logarithmic { left / 10.0 } else { left };
     let x = Scale::new(&chart.x, left, right, is_exact);
     // Room above the highest value.
     let is_exact = is_exact || chart.y.is_logarithmic || chart.y.span.is_some();
@@ -141,7 +157,7 @@ fn draw_axes(chart: &Chart, x: &Scale, y: &Scale, area: &Area<'_>, style: &Style
     let rows = moment_rows(&chart.moments, x);
     let mut axes = ChartBuilder::on(area)
         .margin_top(MOMENTS * rows + 9)
-        .margin_right(24)
+        .margin_right(RIGHT)
         .margin_bottom(6)
         .set_label_area_size(plotters::chart::LabelAreaPosition::Left, widest + 34)
         .set_label_area_size(plotters::chart::LabelAreaPosition::Bottom, 42)
@@ -176,7 +192,7 @@ fn draw_content(content: &Content, x: &Scale, y: &Scale, axes: &mut Axes<'_>, st
             draw_lines(series, axes, |series| place(&series.points), few, &colour)
         }
         Content::Areas { at, layers } => draw_areas(at, layers, x.high, axes, &colour),
-        Content::Bars { groups, .. } => draw_bars(groups, axes, &colour),
+        Content::Bars { names, groups } => draw_bars(groups, names.len(), x, axes, style),
         Content::Blocks { blocks, .. } => draw_blocks(blocks, axes, style),
     }
 }
@@ -206,13 +222,17 @@ fn draw_lines(
     let count = series.len();
     for (number, series) in series.iter().enumerate() {
         let path = path(series);
-        // The later ones are thinner, so that what they cover can be seen.
-        let wide = 2 + (count - 1 - number).min(3) as u32;
+        let wide = 2 + THICKER * (count - 1 - number).min(2) as u32;
         if marked(&path) {
             let marks = path.iter().map(|at| Circle::new(*at, wide + 1, colour(series.colour).filled()));
             axes.draw_series(marks)?;
         }
-        axes.draw_series([PathElement::new(path, colour(series.colour).stroke_width(wide))])?;
+        let line = colour(series.colour).stroke_width(wide);
+        if Theme::is_dashed(series.colour) {
+            axes.draw_series([DashedPathElement::new(path, DASH.0, DASH.1, line)])?;
+        } else {
+            axes.draw_series([PathElement::new(path, line)])?;
+        }
     }
     Ok(())
 }
@@ -244,16 +264,40 @@ fn group_at(groups: &[Group], mark: f64) -> Option<&Group> {
     groups.get((groups.len() as f64 - mark) as usize)
 }
 
-fn draw_bars(groups: &[Group], axes: &mut Axes<'_>, colour: &dyn Fn(usize) -> RGBColor) -> Drawn {
+/// Draws the bars of each group, of at most this many, with their values.
+fn draw_bars(groups: &[Group], most: usize, x: &Scale, axes: &mut Axes<'_>, style: &Style) -> Drawn {
+    let thick = 0.8 / most.max(1) as f64;
     for (number, group) in groups.iter().enumerate() {
-        let thick = 0.8 / group.values.len().max(1) as f64;
         let top = middle(number, groups.len()) + 0.4;
         for (index, value) in group.values.iter().enumerate() {
+            let Some(end) = x.place(*value) else { continue };
             let upper = top - thick * index as f64;
-            let corners = [(0.0, upper), (*value, upper - thick)];
-            axes.draw_series([Rectangle::new(corners, colour(index).filled())])?;
+            let colour = style.theme.colour(index);
+            axes.draw_series([Rectangle::new([(x.low, upper), (end, upper - thick)], colour.filled())])?;
+            draw_value(&x.value(*value), (x.low, end, upper - thick / 2.0), colour, axes, style)?;
         }
     }
+    Ok(())
+}
+
+/// Writes a value behind the end of its bar, or inside if there is no room behind it.
+fn draw_value(
+    text: &str,
+    (begin, end, middle): (f64, f64, f64),
+    colour: RGBColor,
+    axes: &mut Axes<'_>,
+    style: &Style,
+) -> Drawn {
+    let (left, right) = (axes.backend_coord(&(begin, middle)).0, axes.backend_coord(&(end, middle)).0);
+    let room = axes.plotting_area().get_pixel_range().0.end + RIGHT - right;
+    let size = SIZE - 1;
+    let (at, anchor, written) = if width(text, size) + 4 <= room || right - left < width(text, size) {
+        (4, HPos::Left, style.theme.faint())
+    } else {
+        (-4, HPos::Right, readable_on(colour))
+    };
+    let look = style.text(size, written).pos(Pos::new(anchor, VPos::Center));
+    axes.draw_series([EmptyElement::at((end, middle)) + Text::new(text.to_owned(), (at, 0), look)])?;
     Ok(())
 }
 
@@ -303,7 +347,7 @@ fn draw_moments(
     style: &Style,
 ) -> Drawn {
     let (base, top) = (area.get_base_pixel(), axes.backend_coord(&(x.low, y.high)).1);
-    let edge = axes.backend_coord(&(x.high, y.high)).0 + 24;
+    let edge = axes.backend_coord(&(x.high, y.high)).0 + RIGHT;
     let mut free = vec![i32::MIN; moment_rows(moments, x) as usize];
     for moment in moments.iter().filter(|moment| (x.low..=x.high).contains(&moment.at)) {
         let at = axes.backend_coord(&(moment.at, y.low));
@@ -318,4 +362,65 @@ fn draw_moments(
         area.draw(&Text::new(fitted(&moment.name, SIZE - 1, 200), (left - base.0, middle), text))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::{Page, svg};
+    use super::super::picture::Picture;
+    use super::super::unit::Unit;
+    use super::*;
+
+    fn drawn(x: Axis, content: Content) -> String {
+        let (y, if_empty) = (Axis::new("y", Unit::Count), String::new());
+        let chart = Chart { title: "c".to_owned(), x, y, moments: Vec::new(), content, if_empty };
+        let picture = Picture::new("t".to_owned(), "a".to_owned(), vec![chart], Vec::new());
+        svg(&picture, &Page { width: 600, height: 400, theme: Theme::Light }).unwrap()
+    }
+
+    /// The lines of this colour: how wide each is.
+    fn widths(svg: &str, RGBColor(red, green, blue): RGBColor) -> Vec<u32> {
+        let stroke = format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\" stroke-width=\"");
+        let lines = svg.lines().filter(|line| line.starts_with("<polyline"));
+        lines.filter_map(|line| line.split_once(&stroke)?.1.split('"').next()?.parse().ok()).collect()
+    }
+
+    /// As of stops and collections, which often last as long as each other (design/cli.md `.plot.covered`).
+    #[test]
+    fn a_line_that_another_covers_is_seen_on_both_sides_of_it() {
+        let line = |colour| Series { name: "n".to_owned(), colour, points: vec![(0.0, 1.0), (9.0, 5.0)] };
+        let svg = drawn(Axis::new("x", Unit::Count), Content::Lines(vec![line(1), line(2)]));
+        let [under, over] = [1, 2].map(|colour| widths(&svg, Theme::Light.colour(colour)));
+        assert_eq!((under.len(), over.len()), (1, 1), "{svg}");
+        assert!(under[0] >= over[0] + 2, "{under:?} {over:?}");
+    }
+
+    #[test]
+    fn a_line_of_a_colour_that_is_taken_is_dashed() {
+        let line = |colour| Series { name: "n".to_owned(), colour, points: vec![(0.0, 1.0), (9.0, 5.0)] };
+        let count = |colour| {
+            let svg = drawn(Axis::new("x", Unit::Count), Content::Lines(vec![line(colour)]));
+            widths(&svg, Theme::Light.colour(colour)).len()
+        };
+        assert_eq!(count(3), 1);
+        assert!(count(3 + Theme::COLOURS) > 10);
+    }
+
+    #[test]
+    fn a_bar_has_its_value_and_the_shortest_has_a_length_on_a_logarithmic_axis() {
+        let group = Group { name: "n".to_owned(), values: vec![1_000.0, 2_000_000.0] };
+        let names = ["one", "other"].map(str::to_owned).to_vec();
+        let content = Content::Bars { names, groups: vec![group] };
+        let svg = drawn(Axis::logarithmic("x", Unit::Nanoseconds), content);
+        assert!(["\n1.0 µs\n", "\n2.0 ms\n"].iter().all(|value| svg.contains(value)), "{svg}");
+        let attribute = |line: &str, name: &str| -> i32 {
+            line.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap().parse().unwrap()
+        };
+        let RGBColor(red, green, blue) = Theme::Light.colour(0);
+        let fill = format!("fill=\"#{red:02X}{green:02X}{blue:02X}\"");
+        let bars = svg.lines().filter(|line| line.starts_with("<rect") && line.contains(&fill));
+        // The legend has one of the colour, too.
+        let widest = bars.map(|line| attribute(line, "width")).max().unwrap();
+        assert!(widest > 50, "{svg}");
+    }
 }

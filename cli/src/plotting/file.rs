@@ -49,19 +49,26 @@ impl Form {
     }
 }
 
+/// Thins the picture, and draws it as SVG, for this file.
+///
+/// # Errors
+/// [`Error::Undrawn`], with what kept it from being drawn.
+pub(crate) fn svg(picture: &mut Picture, page: &Page, path: &Path) -> Result<String, Error> {
+    picture.charts.iter_mut().for_each(|chart| chart.content.thin());
+    page::svg(picture, page).map_err(|error| Error::Undrawn { path: path.into(), why: error.to_string() })
+}
+
 /// Thins the picture, and writes it as it is drawn. A file that was there is replaced.
 ///
 /// # Errors
 /// The system's.
 pub(crate) fn write(picture: &mut Picture, page: &Page, form: Form, path: &Path) -> Result<(), Error> {
-    picture.charts.iter_mut().for_each(|chart| chart.content.thin());
-    let drawn = page::svg(picture, page).map_err(|error| error.to_string());
-    let bytes = drawn.and_then(|svg| match form {
-        Form::Svg => Ok(svg.into_bytes()),
-        Form::Png => png(&svg),
-    });
-    let undrawn = |why| Error::Undrawn { path: path.into(), why };
-    whole_file::write(path, &bytes.map_err(undrawn)?)
+    let svg = svg(picture, page, path)?;
+    let bytes = match form {
+        Form::Svg => svg.into_bytes(),
+        Form::Png => png(&svg).map_err(|why| Error::Undrawn { path: path.into(), why })?,
+    };
+    whole_file::write(path, &bytes)
 }
 
 /// The pixels of an SVG file that this program made.

@@ -5,6 +5,7 @@ use plotters::style::Color as _;
 
 use super::canvas::{Area, Drawn, Style};
 use super::text::{fitted, width};
+use super::theme::Theme;
 
 /// The size of its texts, in pixels.
 const SIZE: u32 = 12;
@@ -42,8 +43,13 @@ impl Legend {
 
     pub(super) fn draw(&self, area: &Area<'_>, style: &Style) -> Drawn {
         for (name, colour, (x, y)) in &self.places {
-            let colour = style.theme.colour(*colour).filled();
-            area.draw(&Rectangle::new([(*x, y + 4), (x + 12, y + 14)], colour))?;
+            let fill = style.theme.colour(*colour).filled();
+            // As a line of this number is drawn.
+            let parts: &[(i32, i32)] =
+                if Theme::is_dashed(*colour) { &[(0, 5), (8, 13)] } else { &[(0, 12)] };
+            for (left, right) in parts {
+                area.draw(&Rectangle::new([(x + left, y + 4), (x + right, y + 14)], fill))?;
+            }
             let text = style.text(SIZE, style.theme.text());
             area.draw(&Text::new(name.clone(), (x + 18, y + 9), text))?;
         }

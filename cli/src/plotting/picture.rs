@@ -130,6 +130,17 @@ impl Axis {
 }
 
 impl Picture {
+    /// A picture of these charts. What an empty one would say in its place becomes a note, unless all are empty.
+    pub(crate) fn new(title: String, about: String, charts: Vec<Chart>, notes: Vec<String>) -> Self {
+        let mut picture = Self { title, about, charts, notes };
+        if !picture.is_empty() {
+            let empty = picture.charts.extract_if(.., |chart| chart.content.is_empty());
+            let said = empty.map(|chart| format!("{}: {}", chart.title, chart.if_empty));
+            picture.notes = said.chain(picture.notes).collect();
+        }
+        picture
+    }
+
     /// Whether nothing is drawn in any of its charts.
     pub(crate) fn is_empty(&self) -> bool {
         self.charts.iter().all(|chart| chart.content.is_empty())
@@ -145,7 +156,7 @@ impl Chart {
     /// How high it should be, in pixels.
     pub(super) fn height(&self) -> u32 {
         let rows = match &self.content {
-            Content::Bars { groups, .. } => 30 * groups.len() as u32,
+            Content::Bars { names, groups } => (16 * names.len() as u32 + 6) * groups.len() as u32,
             // A row for each call of a stack.
             Content::Blocks { blocks, .. } if self.y.unit == Unit::Count => {
                 let deepest = blocks.iter().map(|block| block.y.1).fold(0.0, f64::max);

@@ -56,7 +56,7 @@ fn taken(characters: impl Iterator<Item = char>, room: usize) -> String {
 }
 
 /// A text without characters that XML does not have or that are not to be seen.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let shown = |character: char| match character {
         '\t' | '\n' | '\r' => ' ',
         // Those that turn the direction of text, too.

@@ -71,6 +71,11 @@ impl Scale {
         }
     }
 
+    /// A value with its unit.
+    pub(super) fn value(&self, value: f64) -> String {
+        self.unit.brief(value)
+    }
+
     /// The text at a mark.
     pub(super) fn text(&self, mark: f64) -> String {
         match self.unit {

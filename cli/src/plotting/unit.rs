@@ -27,6 +27,16 @@ pub(super) struct Multiple {
     pub(super) size: f64,
 }
 
+impl Multiple {
+    /// A number of this multiple, with its name.
+    fn named(self, number: String) -> String {
+        match self.name {
+            "" => number,
+            name => format!("{number} {name}"),
+        }
+    }
+}
+
 const BYTES: [Multiple; 6] = [
     Multiple { name: "B", size: 1.0 },
     Multiple { name: "KiB", size: 1024.0 },
@@ -72,11 +82,17 @@ impl Unit {
             return share(number);
         }
         let multiple = self.multiple(number);
-        let shown = plain(number / multiple.size);
-        match multiple.name {
-            "" => shown,
-            name => format!("{shown} {name}"),
+        multiple.named(plain(number / multiple.size))
+    }
+
+    /// A number with its unit, in a few digits: for tables, in which `305.2 MiB` is better read than `305.25 MiB`.
+    pub(crate) fn brief(self, number: f64) -> String {
+        if self == Self::Nines {
+            return share(number);
         }
+        let multiple = self.multiple(number);
+        let is_whole = number.fract() == 0.0 && multiple.size <= 1.0;
+        multiple.named(format!("{:.*}", usize::from(!is_whole), number / multiple.size))
     }
 }
 
@@ -118,6 +134,24 @@ mod tests {
             (Unit::Nines, 4.0, "99.99 %"),
         ] {
             assert_eq!(unit.show(number), shown, "{unit:?} {number}");
+        }
+    }
+
+    #[test]
+    fn a_table_has_numbers_of_few_digits() {
+        for (unit, number, shown) in [
+            (Unit::Bytes, 0.0, "0 B"),
+            (Unit::Bytes, 1023.0, "1023 B"),
+            (Unit::Bytes, 320_077_823.0, "305.2 MiB"),
+            (Unit::Nanoseconds, 16.12, "16.1 ns"),
+            (Unit::Nanoseconds, 5.0, "5 ns"),
+            (Unit::Nanoseconds, 12_000_000.0, "12.0 ms"),
+            (Unit::Count, 6_915.0, "6915"),
+            (Unit::Count, 10_525_333.0, "10.5 million"),
+            (Unit::Share, 0.125, "12.5 %"),
+            (Unit::Nines, 2.0, "99 %"),
+        ] {
+            assert_eq!(unit.brief(number), shown, "{unit:?} {number}");
         }
     }
 }

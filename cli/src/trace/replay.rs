@@ -3,9 +3,10 @@
 //!
 //! | file | |
 //! |---|---|
+//! | `comparison` | all runs on all contenders, and how busy the machine was |
 //! | `contenders` | all contenders, by name |
 //! | `demand` | how many objects of each size a trace has, at most at once |
-//! | `footprint` | what the kernel says of this process: its memory, its faults, and the processor time of a thread |
+//! | `footprint` | what the kernel says of this process: its memory, its faults, and what a thread had of a processor |
 //! | `gauge` | what a replay takes while it goes on: its footprint and its time |
 //! | `general` | general allocators, and none |
 //! | `layouts` | the layouts of a trace's objects |
@@ -22,6 +23,7 @@
 //! | `window` | a part of a trace in memory |
 //! | `worker` | one thread of a replay, and contenders that run it |
 
+mod comparison;
 mod contenders;
 mod demand;
 mod footprint;
@@ -42,6 +44,7 @@ mod turns;
 mod window;
 mod worker;
 
+pub(crate) use comparison::{Compared, Comparison, Machine, Row};
 pub(crate) use contenders::{Contender, PEERS};
 pub(crate) use outcome::{Outcome, Sample};
 pub(crate) use outline::Outline;

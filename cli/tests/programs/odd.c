@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -152,6 +153,18 @@ int main(int count, char **arguments) {
     } else if (!strcmp(what, "exec")) {
         pairs(TIMES);
         execl(arguments[0], arguments[0], "pairs", NULL);
+    } else if (!strcmp(what, "holds")) {
+        /* As much from malloc as from the system, and all of it written to. */
+        size_t size = 64 << 20;
+        char *own = use(malloc(size));
+        memset(own, 1, size);
+        char *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped == MAP_FAILED)
+            abort();
+        memset(mapped, 1, size);
+        /* The ring has room for less: so the recorder looks at this process while it lives. */
+        pairs(600 * TIMES);
+        free(own);
     } else if (!strcmp(what, "environment")) {
         clearenv();
         pairs(TIMES);

@@ -106,10 +106,16 @@ const KINDS: [(&str, &[&str]); 7] = [
     ("fills", &["Fills and empties", "hot <&> 池", "fills", "empties", "events"]),
     (
         "latency",
-        &["time to stop (1 times)", "time (logarithmic)", "90 %", "share that took at most this long"],
+        &[
+            "time to stop (1 time)",
+            "stopped (1 time)",
+            "a collection (1 time)",
+            "time (logarithmic)",
+            "median",
+        ],
     ),
-    ("flame", &["calls", "hot <&> 池"]),
-    ("collections", &["Kept by each collection", "heap 1: 1 collections", "memory (MiB)"]),
+    ("flame", &["depth of calls", "hot <&> 池"]),
+    ("collections", &["Kept by each collection", "heap 1: 1 collection", "memory (MiB)"]),
 ];
 
 /// (design/cli.md `.plot`)
@@ -123,8 +129,13 @@ fn each_picture_of_a_recording_is_well_formed_and_names_what_it_shows() {
             assert_eq!(drawn.ran.status, Some(0), "{kind}: {}", drawn.ran.err);
             let texts = drawn.texts();
             for text in expected {
-                assert!(texts.iter().any(|known| known == text), "{kind}: {text}: {texts:?}");
+                let is_there =
+                    |known: &String| known == text || known.starts_with(&format!("{text} of view-"));
+                assert!(texts.iter().any(is_there), "{kind}: {text}: {texts:?}");
             }
+            // The program and the day are in the title, and nothing is cut but functions.
+            assert!(texts[0].contains(" of view-") && texts[0].ends_with(" UTC"), "{kind}: {texts:?}");
+            assert!(*kind == *"flame" || !texts.iter().any(|text| text.contains('…')), "{kind}: {texts:?}");
             // The background is the first thing that is drawn.
             let ground = if *theme == "light" { "#FFFFFF" } else { "#161B22" };
             assert!(drawn.svg.lines().nth(1).unwrap().contains(ground), "{kind}");
@@ -304,6 +315,23 @@ fn the_footprint_of_a_trace_has_its_peak() {
     let cut = Drawn::of(&half, &[]);
     assert_eq!(cut.ran.status, Some(2));
     assert!(cut.texts().iter().any(|text| text.starts_with("not all of the trace could be read")));
+}
+
+/// A free block of a pool is all that is free, so nothing is fragmented: that is a line, and no chart.
+#[test]
+fn nothing_but_zeros_is_said_and_not_drawn() {
+    let recorded = Recorded::empty();
+    let hook = recorded.telemetry.arena_hook();
+    let (pool, base) = (PoolId::new(2).unwrap(), Addr::new(BASE));
+    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    hook.event(Event::Grow { size: 4 * MIB });
+    hook.event(Event::Extend { pool, base, size: 3 * MIB });
+    let sizes = PoolSizes { total: 3 * MIB, free: MIB, largest_free: MIB, high_water: 3 * MIB };
+    hook.note_sizes(pool, sizes);
+    let drawn = Drawn::of(&recorded.path(), &["--picture", "fragmentation"]);
+    assert_eq!((drawn.ran.status, drawn.charts().len()), (Some(0), 1), "{}", drawn.ran.out);
+    let said = "in each pool, all that is free is in one block";
+    assert!(drawn.texts().iter().any(|text| text.contains(said)), "{:?}", drawn.texts());
 }
 
 /// (design/cli.md `.plot.given`)

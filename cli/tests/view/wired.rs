@@ -5,48 +5,11 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
+use crate::outside::{OUTSIDE, program_of};
 use crate::run::{Ran, run};
-
-/// What is compiled, in a folder that stays for the next run.
-static OUTSIDE: LazyLock<PathBuf> = LazyLock::new(|| {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
-    let sources = folder.join("src/bin");
-    std::fs::create_dir_all(&sources).unwrap();
-    let manifest = format!(
-        "[package]\nname = 'outside'\nedition = '2024'\n\n[workspace]\n\n[dependencies]\n\
-         tripoint = {{ path = '{}', features = ['symbols'] }}\n\n[profile.dev]\ndebug = 'line-tables-only'\n\n\
-         [profile.dev.package.tripoint-contract]\nopt-level = 1\n",
-        root.display()
-    );
-    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    let guide = std::fs::read_to_string(root.join("guide/src/watched.md")).unwrap();
-    std::fs::write(sources.join("guide.rs"), program_of(&guide)).unwrap();
-    let wired = std::fs::read_to_string(root.join("cli/tests/programs/wired.rs")).unwrap();
-    std::fs::write(sources.join("wired.rs"), &wired).unwrap();
-    // A switch that no program can have while it runs.
-    let allocator = "static ALLOCATOR: ContractAllocator = ContractAllocator::system();";
-    assert!(wired.contains(allocator));
-    let bare = wired.replace(allocator, "static ALLOCATOR: std::alloc::System = std::alloc::System;");
-    let bare = bare.replace(" ContractAllocator,", "");
-    std::fs::write(sources.join("bare.rs"), bare).unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--offline", "--bins", "--target-dir"]).arg(folder.join("target"));
-    let built = cargo.current_dir(&folder).stdin(Stdio::null()).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    folder.join("target/debug")
-});
-
-/// The only Rust program of a page.
-fn program_of(page: &str) -> &str {
-    let (_, rest) = page.split_once("```rust,standalone_crate\n").unwrap();
-    rest.split_once("```\n").unwrap().0
-}
 
 /// A run of a program, and where its telemetry is.
 struct Wired {

@@ -1,6 +1,8 @@
 //! The parts of a file: a header, blocks of steps, and an end
 //! ([design/cli-traces.md `.file`](crate::design::cli_traces)).
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 /// Counted up when an older program could not read the file any more.
@@ -93,6 +95,16 @@ pub(crate) struct Header {
     pub(crate) forked_by: Option<u32>,
     /// Bytes of a pointer.
     pub(crate) pointer_size: u8,
+    /// When the recording began, in seconds since 1970; none of a trace that was synthesized.
+    pub(crate) made: Option<u64>,
+}
+
+impl Header {
+    /// The name of the program, without its folder; none if there was no process, or its command is not known.
+    pub(crate) fn program(&self) -> Option<String> {
+        let name = Path::new(self.command.first().filter(|_| self.pid != 0)?).file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
 }
 
 /// What a trace says of itself at its end, in JSON.
@@ -111,6 +123,8 @@ pub(crate) struct Summary {
     pub(crate) torn: u64,
     /// Events of telemetry that were overwritten before they were read. What they said is not in the trace.
     pub(crate) missed: u64,
+    /// The most memory that the process had resident at once, in bytes, as far as the recorder saw it.
+    pub(crate) peak_resident: Option<u64>,
     /// How the process ended.
     pub(crate) ended: String,
 }

@@ -43,7 +43,11 @@ fn steps_of(draws: &[(u8, u8, u64, u64)]) -> Vec<Step> {
 
 fn header() -> Header {
     Header {
-        command: vec!["prog".to_owned(), "ä\n".to_owned()], pid: 7, forked_by: Some(6), pointer_size: 8
+        command: vec!["prog".to_owned(), "ä\n".to_owned()],
+        pid: 7,
+        forked_by: Some(6),
+        pointer_size: 8,
+        made: Some(1_795_000_000),
     }
 }
 

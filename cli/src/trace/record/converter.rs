@@ -7,13 +7,23 @@ use rustc_hash::FxHashMap;
 use super::ring::{Entry, code};
 use crate::trace::format::{Kind, Operation, Step, Summary, Writer};
 
+/// An object that is live.
+#[derive(Clone, Copy)]
+struct Live {
+    object: u64,
+    size: u64,
+}
+
 /// Writes the trace of one process.
 pub(super) struct Converter<W: Write> {
     writer: Writer<W>,
     /// The object that begins at each address.
-    live: FxHashMap<u64, u64>,
+    live: FxHashMap<u64, Live>,
+    /// The bytes of all of them, and of those that are inside a realloc.
+    live_bytes: u64,
+    peak_live: u64,
     /// For each thread that is inside a realloc, the address and its object.
-    inside: FxHashMap<u32, (u64, Option<u64>)>,
+    inside: FxHashMap<u32, (u64, Option<Live>)>,
     /// The numbers of threads in the trace.
     threads: FxHashMap<u32, u32>,
     summary: Summary,
@@ -22,7 +32,7 @@ pub(super) struct Converter<W: Write> {
 impl<W: Write> Converter<W> {
     pub(super) fn new(writer: Writer<W>) -> Self {
         let (live, inside, threads) = Default::default();
-        Self { writer, live, inside, threads, summary: Summary::default() }
+        Self { writer, live, live_bytes: 0, peak_live: 0, inside, threads, summary: Summary::default() }
     }
 
     pub(super) fn convert(&mut self, entry: Entry) -> io::Result<()> {
@@ -35,16 +45,16 @@ impl<W: Write> Converter<W> {
                 self.allocated(thread, address, size, Kind::Aligned(log2))
             }
             code::FREE => match self.live.remove(&address) {
-                Some(object) => self.step(thread, Operation::Free { object }),
+                Some(live) => self.freed(thread, live),
                 None => {
                     self.summary.unknown += 1;
                     Ok(())
                 }
             },
             code::REALLOC => {
-                let object = self.live.remove(&address);
-                self.summary.unknown += u64::from(object.is_none());
-                self.inside.insert(thread, (address, object));
+                let live = self.live.remove(&address);
+                self.summary.unknown += u64::from(live.is_none());
+                self.inside.insert(thread, (address, live));
                 Ok(())
             }
             code::REALLOCATED => self.reallocated(thread, address, size),
@@ -64,18 +74,19 @@ impl<W: Write> Converter<W> {
     }
 
     fn reallocated(&mut self, thread: u32, address: u64, size: u64) -> io::Result<()> {
-        let Some((from, object)) = self.inside.remove(&thread) else { return Ok(()) };
-        match (object, address) {
+        let Some((from, live)) = self.inside.remove(&thread) else { return Ok(()) };
+        match (live, address) {
             // Refused, unless it was a free.
-            (Some(object), 0) if size != 0 => {
-                self.live.insert(from, object);
+            (Some(live), 0) if size != 0 => {
+                self.live.insert(from, live);
                 Ok(())
             }
-            (Some(object), 0) => self.step(thread, Operation::Free { object }),
-            (Some(object), _) => {
+            (Some(live), 0) => self.freed(thread, live),
+            (Some(live), _) => {
                 self.free_at(thread, address)?;
-                self.live.insert(address, object);
-                self.step(thread, Operation::Realloc { object, size })
+                self.live.insert(address, Live { size, ..live });
+                self.resize(live.size, size);
+                self.step(thread, Operation::Realloc { object: live.object, size })
             }
             (None, 0) => Ok(()),
             (None, _) => self.allocated(thread, address, size, Kind::Plain),
@@ -84,16 +95,29 @@ impl<W: Write> Converter<W> {
 
     fn allocated(&mut self, thread: u32, address: u64, size: u64, kind: Kind) -> io::Result<()> {
         self.free_at(thread, address)?;
-        self.live.insert(address, self.writer.next_object());
+        self.live.insert(address, Live { object: self.writer.next_object(), size });
+        self.resize(0, size);
         self.step(thread, Operation::Alloc { kind, size })
+    }
+
+    fn freed(&mut self, thread: u32, live: Live) -> io::Result<()> {
+        self.resize(live.size, 0);
+        self.step(thread, Operation::Free { object: live.object })
+    }
+
+    /// Keeps account of an object whose size was one, and is another.
+    fn resize(&mut self, from: u64, to: u64) {
+        // A program may ask for what no machine has.
+        self.live_bytes = self.live_bytes.saturating_sub(from).saturating_add(to);
+        self.peak_live = self.peak_live.max(self.live_bytes);
     }
 
     /// Frees what is still live at an address that is allocated again.
     fn free_at(&mut self, thread: u32, address: u64) -> io::Result<()> {
         match self.live.remove(&address) {
-            Some(object) => {
+            Some(live) => {
                 self.summary.replaced += 1;
-                self.step(thread, Operation::Free { object })
+                self.freed(thread, live)
             }
             None => Ok(()),
         }
@@ -114,6 +138,16 @@ impl<W: Write> Converter<W> {
     /// Counts events that were overwritten before they were read.
     pub(super) fn note_missed(&mut self, events: u64) {
         self.summary.missed += events;
+    }
+
+    /// The most bytes that were live at once up to now.
+    pub(super) fn peak_live(&self) -> u64 {
+        self.peak_live
+    }
+
+    /// Notes how much memory the process has had resident at most.
+    pub(super) fn note_resident(&mut self, bytes: u64) {
+        self.summary.peak_resident = self.summary.peak_resident.max(Some(bytes));
     }
 
     /// Writes out what is buffered.
@@ -140,9 +174,12 @@ mod tests {
         for &(code, thread, address, size) in entries {
             converter.convert(Entry { code, align_log2: 6, thread, address, size }).unwrap();
         }
+        let peak_live = converter.peak_live();
         let summary = converter.finish("test").unwrap();
         let (history, cut) = History::read(&bytes[..]).unwrap();
         assert!(cut.is_none(), "{cut:?}");
+        // The reader keeps an account of its own.
+        assert_eq!(peak_live, history.totals.peak_live);
         (history.steps.iter().map(|step| (step.thread, step.operation)).collect(), summary)
     }
 

@@ -1,10 +1,12 @@
 //! One recorded process: its ring, and its trace.
 
 use core::sync::atomic::Ordering;
+use core::time::Duration;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -16,12 +18,17 @@ use super::ring::{READY, Ring, SLOTS};
 use super::shared::{Shared, tell_room};
 use crate::error::Refusal;
 use crate::trace::format::{Header, Summary, Writer};
+use crate::trace::status;
 
 /// A trace that was written.
 #[derive(Debug, Serialize)]
 pub(crate) struct Recorded {
     pub(crate) pid: u32,
+    /// The name of the program, if it is known.
+    pub(crate) program: Option<String>,
     pub(crate) path: PathBuf,
+    /// The most bytes that were live at once.
+    pub(crate) peak_live: u64,
     pub(crate) summary: Summary,
     /// Why the trace ends before the process did.
     pub(crate) cut: Option<String>,
@@ -31,18 +38,25 @@ pub(crate) struct Recorded {
 pub(super) struct Process {
     ring: Shared<Ring>,
     pub(super) pid: u32,
+    program: Option<String>,
     /// None if the process has ended.
     handle: Option<OwnedFd>,
     converter: Converter<BufWriter<File>>,
     path: PathBuf,
     /// The next place of the ring to read.
     place: u64,
+    /// When its memory was looked at last.
+    looked: Option<Instant>,
     /// Why no more is written.
     failure: Option<io::Error>,
 }
 
 /// Operations after which their slots are free again.
 const CHUNK: u64 = 4096;
+
+/// The memory of a process is looked at no more often than this while it allocates, and while it does not.
+const ALLOCATING: Duration = Duration::from_millis(10);
+const IDLE: Duration = Duration::from_millis(100);
 
 impl Process {
     /// Maps a ring; none if it is not ready yet.
@@ -64,11 +78,14 @@ impl Process {
         let pid = ring.pid.load(Ordering::Relaxed);
         let forked_by = Some(ring.forked_by.load(Ordering::Relaxed)).filter(|&parent| parent != 0);
         let handle = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        let header = Header { command, pid, forked_by, pointer_size: 8 };
+        let made = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs());
+        let header = Header { command, pid, forked_by, pointer_size: 8, made };
+        let program = header.program();
         trace.empty()?;
         let TraceFile { file, path, .. } = trace;
         let writer = Writer::begin(BufWriter::new(file), &header)?;
-        Ok(Self { ring, pid, handle, converter: Converter::new(writer), path, place: 0, failure: None })
+        let converter = Converter::new(writer);
+        Ok(Self { ring, pid, program, handle, converter, path, place: 0, looked: None, failure: None })
     }
 
     /// Whether the process has ended.
@@ -105,7 +122,22 @@ impl Process {
         if self.place != begin {
             self.free_slots();
         }
+        self.look(self.place != begin);
         self.place != begin
+    }
+
+    /// Looks at how much memory the process has had. After its end it has none, and what was seen last remains.
+    fn look(&mut self, allocates: bool) {
+        let between = if allocates { ALLOCATING } else { IDLE };
+        if self.looked.is_some_and(|looked| looked.elapsed() < between) {
+            return;
+        }
+        self.looked = Some(Instant::now());
+        if let Some(bytes) = status::bytes(&format!("/proc/{}/status", self.pid), "VmHWM") {
+            // The part of its ring that it has written to is the recorder's.
+            let ring = self.ring.head().min(SLOTS) * (size_of::<Ring>() as u64 / SLOTS);
+            self.converter.note_resident(bytes.saturating_sub(ring));
+        }
     }
 
     /// Writes what is left behind an operation that was begun and not finished.
@@ -144,11 +176,12 @@ impl Process {
             None if had_given_up => Some("the process waited too long for the recorder".to_owned()),
             None => None,
         };
+        let peak_live = self.converter.peak_live();
         let (summary, cut) = match self.converter.finish(ended) {
             Ok(summary) => (summary, cut),
             Err(error) => (Summary::default(), cut.or_else(|| Some(Refusal(&error).to_string()))),
         };
-        Recorded { pid: self.pid, path: self.path, summary, cut }
+        Recorded { pid: self.pid, program: self.program, path: self.path, peak_live, summary, cut }
     }
 }
 

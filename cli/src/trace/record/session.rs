@@ -17,12 +17,13 @@ use super::program;
 use super::ring::{Control, READY};
 use super::shared::{Shared, ring_bell, wait_for_bell};
 use crate::error::{Error, Unrecordable};
+use crate::trace::format::Header;
 
 /// What to record.
 #[derive(Debug)]
 pub(crate) struct RecordOptions<'a> {
     pub(crate) command: &'a [OsString],
-    /// The trace of the command itself. Those of its children have the number of the process after it.
+    /// The trace of the command itself. Those of its children have their program and their process after it.
     pub(crate) output: &'a Path,
     /// Whether children are recorded.
     pub(crate) children: bool,
@@ -188,18 +189,24 @@ impl Session<'_> {
             let former = self.processes.remove(at);
             self.traces.push(former.finish("executed another program"));
         }
+        let name = String::from_utf8_lossy(&ring.name()).into_owned();
+        // The process may have executed another program meanwhile.
+        let is_its_own = |command: &Vec<String>| {
+            let program = command.first().and_then(|path| path.rsplit('/').next());
+            program.is_some_and(|program| program.starts_with(&name))
+        };
+        let command = match command_of(pid).filter(is_its_own) {
+            Some(command) => command,
+            None if number == 0 => {
+                self.options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+            }
+            None => vec![name],
+        };
         let mut path = self.options.output.to_path_buf();
         if number != 0 {
             let former = self.traces.iter().filter(|trace| trace.pid == pid).count();
-            let name = path.as_mut_os_string();
-            name.push(format!(".{pid}"));
-            if former != 0 {
-                name.push(format!(".{former}"));
-            }
+            path.as_mut_os_string().push(ending(&command, pid, former));
         }
-        let command = command_of(pid).unwrap_or_else(|| {
-            self.options.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-        });
         let file = self.output.take().map_or_else(|| TraceFile::create(&path), Ok);
         match file.and_then(|file| Process::begin(ring, file, command)) {
             Ok(process) => self.processes.push(process),
@@ -233,6 +240,22 @@ impl Session<'_> {
     }
 }
 
+/// What the name of a child's trace ends with: its program, if that is known, the process, and how many programs that
+/// executed before.
+fn ending(command: &[String], pid: u32, former: usize) -> String {
+    let header = Header { command: command.to_vec(), pid, ..Header::default() };
+    // Only what needs no quotes in a shell.
+    let plain = |c: char| if c.is_alphanumeric() || "-_+.".contains(c) { c } else { '_' };
+    let program: String =
+        header.program().iter().flat_map(|name| name.chars()).map(plain).take(LONGEST).collect();
+    let program = if program.is_empty() { String::new() } else { format!(".{program}") };
+    let former = if former == 0 { String::new() } else { format!(".{former}") };
+    format!("{program}.{pid}{former}")
+}
+
+/// The most characters of a program in the name of a trace.
+const LONGEST: usize = 40;
+
 /// The command and arguments of a process, if it has not ended.
 fn command_of(pid: u32) -> Option<Vec<String>> {
     let text = std::fs::read(format!("/proc/{pid}/cmdline")).ok().filter(|text| !text.is_empty())?;
@@ -244,4 +267,23 @@ fn command_of(pid: u32) -> Option<Vec<String>> {
 pub(crate) fn shell_status(status: ExitStatus) -> u8 {
     let number = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(number).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_of_a_child_is_named_by_its_program_and_process() {
+        let of = |command: &[&str], former| {
+            ending(&command.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), 20_295, former)
+        };
+        assert_eq!(of(&["/usr/lib/gcc/cc1plus", "-quiet"], 0), ".cc1plus.20295");
+        assert_eq!(of(&["python3.11"], 2), ".python3.11.20295.2");
+        assert_eq!(of(&["-bash"], 0), ".-bash.20295");
+        // What another process may have written there.
+        assert_eq!(of(&["/x/a b\n$(c)"], 0), ".a_b___c_.20295");
+        assert_eq!(of(&[&"x".repeat(5_000)], 0), format!(".{}.20295", "x".repeat(LONGEST)));
+        assert_eq!((of(&[], 0), of(&["/"], 1)), (".20295".to_owned(), ".20295.1".to_owned()));
+    }
 }

@@ -20,8 +20,8 @@ const MALLOC_ALIGN: u64 = 16;
 pub(crate) fn import(target: &Target, output: &Path) -> Result<(Recorded, Result<(), Error>), Error> {
     let mut recording = Recording::open(target)?;
     let pid = recording.process() as u32;
-    let header =
-        Header { command: vec![format!("telemetry of {target}")], pid, forked_by: None, pointer_size: 8 };
+    let command = vec![format!("telemetry of {target}")];
+    let header = Header { command, pid, forked_by: None, pointer_size: 8, made: recording.made() };
     let file = TraceFile::create(output).map_err(Error::system("write", output))?;
     let mut import = Import { header, file, converter: None, missed: 0, failure: None };
     recording.read(|event| import.take(event));
@@ -72,8 +72,10 @@ impl Import {
             return Err(Error::NoObjects { target: target.clone() });
         };
         converter.note_missed(self.missed);
+        let peak_live = converter.peak_live();
         let summary = converter.finish("its telemetry was read up to here").map_err(refused)?;
-        Ok(Recorded { pid: self.header.pid, path: output.to_owned(), summary, cut: None })
+        let (pid, program) = (self.header.pid, self.header.program());
+        Ok(Recorded { pid, program, path: output.to_owned(), peak_live, summary, cut: None })
     }
 }
 

@@ -1,15 +1,19 @@
-//! What the kernel says of this process: its memory, its faults, and the processor time of a thread.
+//! What the kernel says of this process: its memory, its faults, and the processor time and interruptions of a thread.
 
 use core::time::Duration;
 use std::fs;
 
+use crate::trace::status;
+
 /// Bytes that are resident and no part of a file, counted page by page; none if the system does not say. The code of this
 /// program, of which more comes into memory as it runs, is a part of a file.
 pub(super) fn resident() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes << 10)
+    status::bytes("/proc/self/smaps_rollup", "Anonymous")
+}
+
+/// How often this thread had to make way for another one, though it had more to do; none if the system does not say.
+pub(super) fn interruptions() -> Option<u64> {
+    status::number("/proc/thread-self/status", "nonvoluntary_ctxt_switches")
 }
 
 /// Page faults of this process that needed no disk; none if the system does not say.

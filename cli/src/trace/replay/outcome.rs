@@ -27,6 +27,9 @@ pub(crate) struct Outcome {
     pub(crate) mean: Option<f64>,
     /// The same of a second replay in the same process, which finds the memory of the first.
     pub(crate) warm: Option<f64>,
+    /// How often threads had to make way for others while the time was measured, though they had more to do; zero if the
+    /// system does not say.
+    pub(crate) interruptions: u64,
     /// Nanoseconds of the 50th, 90th, 99th, 99.9th and 99.99th percentile, and the longest.
     pub(crate) percentiles: Option<[u64; 6]>,
     /// Resident bytes, less those before the run, when the most were live, and at the end.

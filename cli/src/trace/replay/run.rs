@@ -6,6 +6,7 @@ use std::thread::{Builder, Scope};
 use std::time::Instant;
 
 use super::contenders::Contender;
+use super::footprint;
 use super::gauge::{Gauge, SAMPLES};
 use super::outcome::Outcome;
 use super::outline::Outline;
@@ -26,7 +27,9 @@ pub(crate) fn run(
     contender.with(|threads, growth| {
         let mut outcome = run_on(outline, threads, growth, measure, order)?;
         if measure == Measure::Time {
-            outcome.warm = run_on(outline, threads, growth, measure, order)?.mean;
+            let warm = run_on(outline, threads, growth, measure, order)?;
+            outcome.warm = warm.mean;
+            outcome.interruptions += warm.interruptions;
         }
         outcome.growth = growth();
         Ok(outcome)
@@ -78,8 +81,9 @@ pub(super) fn run_on(
         }
         Measure::Latency => outcome.percentiles = findings.percentiles(),
     }
-    let Findings { differences, first_difference, refused, .. } = findings;
-    Ok(Outcome { differences, first_difference, refused, fills: contender.fills(), ..outcome })
+    let Findings { differences, first_difference, refused, interruptions, .. } = findings;
+    let fills = contender.fills();
+    Ok(Outcome { differences, first_difference, refused, interruptions, fills, ..outcome })
 }
 
 fn make_slots(count: usize) -> io::Result<Box<[Slot]>> {
@@ -161,6 +165,9 @@ impl Replay<'_> {
         let mut worker = Worker::new(self.stage, thread, &pass);
         self.contender.on_thread(&mut worker);
         let last = worker.last;
+        if self.stage.measure == Measure::Time {
+            worker.findings.interruptions = footprint::interruptions().unwrap_or(0);
+        }
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).add(worker.findings);
         // Its memory has returned what it kept.
         if let Some(last) = last {

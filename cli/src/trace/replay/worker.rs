@@ -67,6 +67,7 @@ impl Stage {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) time: Duration,
+    pub(super) interruptions: u64,
     pub(super) latencies: Option<Histogram<u64>>,
     pub(super) differences: u64,
     pub(super) first_difference: Option<String>,
@@ -85,6 +86,7 @@ impl Findings {
     /// Adds what another thread found.
     pub(super) fn add(&mut self, other: Self) {
         self.time += other.time;
+        self.interruptions += other.interruptions;
         self.differences += other.differences;
         self.refused += other.refused;
         self.first_difference = self.first_difference.take().or(other.first_difference);
