@@ -126,6 +126,7 @@ const HOUSES: &[House] = &[
             "source",
             "kernel_events",
             "trace",
+            "points",
             "summary",
             "tables",
             "export",

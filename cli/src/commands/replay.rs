@@ -13,7 +13,7 @@ use crate::output::{Output, complain};
 use crate::plotting::{self, Form};
 use crate::trace::format::{Summary, Totals};
 use crate::trace::replay::{self, Contender, Measure, Order, Outcome, Outline};
-use crate::{pictures, progress};
+use crate::{pictures, points, progress};
 
 /// Replay a recorded trace on allocators: the same operations, threads and order
 ///
@@ -25,6 +25,7 @@ use crate::{pictures, progress};
   tripoint replay --with tlsf,cache+tlsf,system --rounds 5 tripoint.trace
   tripoint replay --contents tripoint.trace.4711
   tripoint replay --contended --plot allocators.svg tripoint.trace
+  tripoint replay --until 4711 points.log
 
 Columns:
   ns            the time of an operation; in brackets, less that of a replay without an allocator
@@ -61,7 +62,13 @@ pub(crate) struct Replay {
     plot: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
-    /// The trace
+    /// Of a log of points: replay up to this event
+    #[arg(long, value_name = "EVENT", default_value_t = u64::MAX, hide_default_value = true)]
+    until: u64,
+    /// Of a log of points: replay all manual pools on this class, and count outcomes that differ
+    #[arg(long, value_name = "CLASS")]
+    on: Option<points::OtherClass>,
+    /// The trace, or a log of points, whose calls are made again, each with the same outcome
     trace: PathBuf,
 }
 
@@ -104,6 +111,9 @@ impl Replay {
         if let Some(measure) = self.inside {
             return self.run_inside(measure, out);
         }
+        if points::is_log(&self.trace) {
+            return self.run_points(out);
+        }
         let form = self.plot.as_deref().map(Form::named).transpose()?;
         let bar = progress::begin(out.is_json(), 0);
         let outline = Outline::read(&self.trace, self.steps, &bar)?;
@@ -137,6 +147,17 @@ impl Replay {
 
     fn order(&self) -> Order {
         if self.contended { Order::Contended } else { Order::Strict }
+    }
+
+    /// Replays a log of points.
+    fn run_points(&self, out: &mut Output) -> Result<Ending, Error> {
+        let verdict = points::replay(&self.trace, points::Aim { until: self.until, other: self.on })?;
+        if out.is_json() {
+            out.write_json(&verdict)?
+        } else {
+            verdict.write(out)?
+        }
+        Ok(Ending::found(verdict.has_diverged()))
     }
 
     fn run_inside(&self, measure: Measure, out: &mut Output) -> Result<Ending, Error> {

@@ -12,9 +12,6 @@ use crate::core_file::layout::{HEAD, Layout};
 /// What a contract's layout begins with (contract/src/thread/layout.rs).
 const MAGIC: &[u8] = b"tripointcontract";
 
-/// There will be no more versions.
-const MOST_VERSIONS: u64 = 1000;
-
 /// How many bytes are looked through at a time.
 const CHUNK: usize = 1 << 20;
 
@@ -82,8 +79,8 @@ impl CoreFile {
         let mut seen = HashSet::new();
         for at in self.magics() {
             let words = self.words(at + MAGIC.len() as u64, Layout::WORDS).unwrap_or_default();
-            // Otherwise it is the magic alone, as a program has it that looks for one.
-            if words.first().is_none_or(|version| *version > MOST_VERSIONS) {
+            // Otherwise it is the magic alone, as a program has it that looks for one, before some other constants.
+            if !Layout::may_be(&words) {
                 continue;
             }
             match Layout::of(&words) {

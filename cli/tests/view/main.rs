@@ -8,6 +8,7 @@ mod gate;
 mod kernel;
 mod plot;
 mod plot_errors;
+mod points;
 mod recorded;
 mod report;
 mod run;

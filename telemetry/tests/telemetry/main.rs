@@ -9,6 +9,8 @@ mod events;
 mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
+#[cfg(unix)]
+mod log;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod names;
 mod objects;
