@@ -209,13 +209,11 @@ fn an_arena_reports_its_life() {
         let arena =
             ArenaVm::create_on(platform, ArenaVmOptions { event_hook: Some(recorder), ..small() }).unwrap();
         let range = arena.range();
+        let events = recorder.take();
+        let [Event::CreateArena { memory, .. }] = events[..] else { panic!("{events:?}") };
         let (grain, commit_limit) = (arena.grain(), small().commit_limit);
-        let memory = match recorder.take()[..] {
-            [Event::CreateArena { memory, .. }] => memory,
-            ref other => panic!("{other:?}"),
-        };
         let created = Event::CreateArena { grain, commit_limit, range, memory, class: "ArenaVm" };
-        assert_eq!(recorder.take(), [created]);
+        assert_eq!(events, [created]);
         drop(arena);
         assert_eq!(recorder.take(), [Event::DestroyArena { range }]);
         let options = ArenaVmOptions {
