@@ -30,8 +30,8 @@ pub use tripoint_core::{
     ADDRESS_CEILING, AddrRange, Align, AllocationSampler, BarrierPair, BasicBuffer, Block, BufferClass, Busy,
     Counter, Fill, FramePool, GivesWay, INLINE_SIZE_MAX, KeepsInBuffer, Lock, LockKind, Magazine,
     ManualClass, OwnBuffer, OwnedLock, PART_ALIGN, PART_SIZE_MAX, Parking, PoolHeader, PoolId, PoolLock,
-    RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning, SymmetricFence, WriteWatch, Written,
-    ensure, line,
+    PoolOptions, RankBuffer, RankSet, Segment, SegmentBuffer, SingleCore, Spinning, SymmetricFence,
+    WriteWatch, Written, ensure, line,
 };
 #[doc(inline)]
 pub use tripoint_pools::{

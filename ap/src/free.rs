@@ -8,6 +8,22 @@ use tripoint_core::{Control, ManualPool, PoolBox};
 
 use crate::point::AllocationPoint;
 
+/// An object that is freed through a point when this is dropped, with which the call is over.
+struct FreedAtEnd<'a, 'pool, P: ManualPool, C: Control> {
+    point: &'a mut AllocationPoint<'pool, P, C>,
+    object: NonNull<u8>,
+    layout: Layout,
+}
+
+impl<P: ManualPool, C: Control> Drop for FreedAtEnd<'_, '_, P, C> {
+    fn drop(&mut self) {
+        let Self { point, object, layout } = self;
+        // SAFETY: only `free_reported` makes this value, once, of an object that its caller gives up.
+        unsafe { P::free_in_buffer(point.own(), *object, *layout) };
+        point.slow().stops.end_call();
+    }
+}
+
 impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
     /// Drops an object, and keeps its memory for the next objects of this point, without a lock. `Mfs` keeps up to a fill,
     /// `Mvff` and `Tlsf` up to 256 small objects; what is more goes to the pool. Other classes free as usual.
@@ -66,7 +82,24 @@ impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
     /// - Those of [`Store::free`](tripoint_core::Store::free) of the pool.
     #[inline]
     pub unsafe fn free(&mut self, object: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller gives up an object of the pool, of this layout, once.
-        unsafe { P::free_in_buffer(self.own(), object, layout) };
+        if self.slow().stops.observes_calls() {
+            // SAFETY: the caller gives up an object of the pool, of this layout, once.
+            unsafe { self.free_reported(object, layout) };
+        } else {
+            // SAFETY: the caller gives up an object of the pool, of this layout, once.
+            unsafe { P::free_in_buffer(self.own(), object, layout) };
+        }
+    }
+
+    /// Frees an object, and notifies the control just before. If that unwinds, the object is freed nevertheless.
+    ///
+    /// # Safety
+    /// - Those of [`AllocationPoint::free`].
+    #[cold]
+    unsafe fn free_reported(&mut self, object: NonNull<u8>, layout: Layout) {
+        let point = self;
+        point.slow().stops.begin_call();
+        let freed = FreedAtEnd { point, object, layout };
+        freed.point.slow().report_free(object, layout);
     }
 }

@@ -100,13 +100,15 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         let class = pool.new_buffer();
         adjust(&class);
         // This comes before the claim of a descriptor, because the control may unwind.
-        let stops = Stops::new(control);
+        let mut stops = Stops::new(control);
+        stops.begin_call();
         let descriptor = Descriptor::claim(pool, kind, class, PoolBuffer::<P::Buffer>::OPERATIONS)?;
         // SAFETY: the descriptor was just claimed in this pool, and only the new allocation
         // point uses it until `drop` releases it.
         unsafe { SlowPath::begin(descriptor, pool, stops) };
         let mut point = Self { descriptor, owns: PhantomData };
         point.slow().report_created();
+        point.slow().stops.end_call();
         Ok(point)
     }
 
@@ -114,8 +116,11 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// reset.
     pub fn empty(&mut self) {
         let slow = self.slow();
+        slow.stops.begin_call();
         slow.flush();
         slow.empty();
+        slow.report_empty();
+        slow.stops.end_call();
     }
 
     /// Returns this allocation point once more, for an interface that lends points to code which cannot borrow them
@@ -213,6 +218,7 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
 impl<P: PoolClass, C: Control> Drop for AllocationPoint<'_, P, C> {
     fn drop(&mut self) {
         let mut ending = Ending { point: self, is_finished: false };
+        ending.point.slow().stops.begin_call();
         let detached = ending.point.slow().detach();
         ending.point.slow().flush();
         let popped = ending.finish();

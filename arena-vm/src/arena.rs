@@ -116,7 +116,15 @@ impl<P: Platform> ArenaVm<P> {
             counts: ArenaCounts::default(),
             reservation,
         };
-        arena.report(Event::CreateArena { range: arena.range });
+        let (range, commit_limit) = (arena.range, arena.options.commit_limit);
+        let memory = AddrRange::with_size(base, usable).unwrap_or_default();
+        arena.report(Event::CreateArena {
+            grain: grain.get(),
+            commit_limit,
+            range,
+            memory,
+            class: "ArenaVm",
+        });
         if let Some(yielding) = arena.platform().yielding() {
             yield_by(yielding);
         }

@@ -19,6 +19,7 @@ mod mapped;
 mod output;
 mod pictures;
 mod plotting;
+mod points;
 mod progress;
 mod signals;
 mod source;

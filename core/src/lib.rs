@@ -113,6 +113,7 @@ pub use values::describe::{Describe, line};
 pub use values::error::{Error, Resource, Result};
 pub use values::node_set::NodeSet;
 pub use values::pool_id::PoolId;
+pub use values::pool_options::PoolOptions;
 pub use values::rank::RankSet;
 pub use values::segment::Segment;
 pub use values::step_time::StepTime;

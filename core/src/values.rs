@@ -14,6 +14,7 @@
 //! | `json` | JSON without an allocator, written as it goes |
 //! | `node_set` | sets of memory nodes: which memory of a machine, by its distance from processors |
 //! | `pool_id` | the number of a pool |
+//! | `pool_options` | the options of a pool, as its event has them |
 //! | `rank` | reference ranks |
 //! | `segment` | segments: runs of tracts with a pool's state attached |
 //! | `step_time` | how long a step of a collection took, and how long it was allowed to |
@@ -28,6 +29,7 @@ pub(crate) mod error;
 pub(crate) mod json;
 pub(crate) mod node_set;
 pub(crate) mod pool_id;
+pub(crate) mod pool_options;
 pub(crate) mod rank;
 pub(crate) mod segment;
 pub(crate) mod step_time;

@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{AtomicBool, Ordering};
 use tripoint_core::{
     Addr, Align, Arena, Block, Check, CheckError, CheckLevel, Error, LockKind, PoolHeader, PoolLock,
-    PoolSizes, Result, aver, ensure,
+    PoolOptions, PoolSizes, Result, aver, ensure,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -84,12 +84,13 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
     pub(crate) fn create(
         arena: A,
         class: &'static str,
+        options: PoolOptions,
         free: impl FnOnce(&PoolHeader<A>) -> F,
     ) -> Result<Self> {
         if arena.grain() < 2 * GRANULE {
             return Err(Error::Parameter("the arena's grain is below two granules"));
         }
-        let header = PoolHeader::create(arena, class)?;
+        let header = PoolHeader::create_with(arena, class, options)?;
         Ok(Self {
             free: PoolLock::new(free(&header)),
             growth: PoolLock::new(()),

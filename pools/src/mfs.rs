@@ -23,7 +23,8 @@
 use core::ptr::NonNull;
 
 use tripoint_core::{
-    Addr, Arena, Block, CheckError, Error, LockKind, Owned, PoolHeader, PoolLock, Result, Shared, ensure,
+    Addr, Arena, Block, CheckError, Error, LockKind, Owned, PoolHeader, PoolLock, PoolOptions, Result,
+    Shared, ensure,
 };
 
 use crate::blocks::{Chain, FreeBlock};
@@ -159,7 +160,9 @@ impl<A: Arena, U: Unit, L: LockKind> Mfs<A, U, L> {
         if unit.align() > arena.grain() {
             return Err(Error::Parameter("the unit is more aligned than the arena's grain"));
         }
-        let header = PoolHeader::create(arena, CLASS)?;
+        let MfsOptions { extend_by, fill_size } = options;
+        let passed = PoolOptions::new([unit.size(), unit.align(), extend_by, fill_size]);
+        let header = PoolHeader::create_with(arena, CLASS, passed)?;
         let key = LinkKey::of(&header);
         let units = PoolLock::new(FreeUnits::new(key, unit.size(), options.batch(unit.size())));
         Ok(Self {

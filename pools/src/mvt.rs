@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, LockKind, ManualClass, Owned,
-    PoolHeader, PoolLock, PoolSizes, Result, Shared, Store, aver, line,
+    PoolHeader, PoolLock, PoolOptions, PoolSizes, Result, Shared, Store, aver, line,
 };
 
 use crate::extend::{Extension, extend_for};
@@ -58,6 +58,11 @@ impl Default for MvtOptions {
 }
 
 impl MvtOptions {
+    const fn passed(&self) -> PoolOptions {
+        let Self { min_size, mean_size, max_size, reserve_depth, fragmentation_limit } = *self;
+        PoolOptions::new([min_size, mean_size, max_size, reserve_depth, fragmentation_limit as usize])
+    }
+
     /// Whether the options make sense together.
     fn validate(&self) -> Result<()> {
         if self.min_size == 0 || self.min_size > self.mean_size || self.mean_size > self.max_size {
@@ -140,7 +145,8 @@ impl<A: Arena, L: LockKind> Mvt<A, L> {
             .reserve_depth
             .saturating_mul(options.mean_size)
             .max(RESERVE_MIN.saturating_mul(fill_size));
-        let granules = Granules::create(arena, Self::CLASS, |header| FreeBlocks::new(header, fill_size))?;
+        let free = |header: &PoolHeader<A>| FreeBlocks::new(header, fill_size);
+        let granules = Granules::create(arena, Self::CLASS, options.passed(), free)?;
         Ok(Self { options, fill_size, reserve, grain, granules })
     }
 

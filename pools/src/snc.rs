@@ -9,8 +9,8 @@ use core::ptr::NonNull;
 
 use tripoint_core::{
     Align, Arena, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, FramePool, GivesWay,
-    KeepsInBuffer, LockKind, OwnBuffer, Owned, PoolClass, PoolHeader, PoolLock, PoolSizes, Result, Shared,
-    SymmetricFence, aver, line,
+    KeepsInBuffer, LockKind, OwnBuffer, Owned, PoolClass, PoolHeader, PoolLock, PoolOptions, PoolSizes,
+    Result, Shared, SymmetricFence, aver, line,
 };
 
 use crate::granules::Granules;
@@ -102,7 +102,8 @@ impl<A: Arena> Snc<A, Owned> {
 impl<A: Arena, L: LockKind> Snc<A, L> {
     fn with_lock(arena: A, options: SncOptions) -> Result<Self> {
         let fill_size = options.fill_size - options.fill_size % GRANULE;
-        let granules = Granules::create(arena, Self::CLASS, Land::new)?;
+        let passed = PoolOptions::new([options.extend_by, options.fill_size]);
+        let granules = Granules::create(arena, Self::CLASS, passed, Land::new)?;
         Ok(Self { options: SncOptions { fill_size, ..options }, granules })
     }
 

@@ -19,7 +19,7 @@
 
 use core::iter;
 
-use tripoint_core::{Align, Arena, Block, LockKind, PoolLock, Result, Shared};
+use tripoint_core::{Align, Arena, Block, LockKind, PoolLock, PoolOptions, Result, Shared};
 
 mod bins;
 mod buffer;
@@ -83,7 +83,9 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
         };
         let bin_blocks = if freed == Freed::Waits { options.bin_blocks } else { 0 };
         let free = |header: &_| Binned::new(F::new(header), bin_blocks, LinkKey::of(header));
-        let granules = Granules::create(arena, F::CLASS, free)?;
+        let VariableOptions { extend_by, fill_size: asked, spare, bin_blocks: blocks } = options;
+        let passed = PoolOptions::new([extend_by, asked, spare, blocks]);
+        let granules = Granules::create(arena, F::CLASS, passed, free)?;
         Ok(Self { options: VariableOptions { fill_size, ..options }, freed, granules })
     }
 

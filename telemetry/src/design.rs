@@ -5,3 +5,6 @@ pub mod sampling {}
 
 #[doc = include_str!("../design/telemetry.md")]
 pub mod telemetry {}
+
+#[doc = include_str!("../design/point-log.md")]
+pub mod point_log {}

@@ -11,6 +11,7 @@ pub(crate) mod counters;
 pub(crate) mod header;
 pub(crate) mod kinds;
 pub(crate) mod objects;
+pub(crate) mod point_log;
 pub(crate) mod record;
 pub(crate) mod ring;
 pub(crate) mod switches;
@@ -30,6 +31,7 @@ pub use header::{
 pub(crate) use kinds::with_kinds;
 pub use kinds::{EventKind, Field, FieldForm};
 pub use objects::{MAX_BUILD_ID_BYTES, MAX_OBJECTS, MAX_PATH_BYTES, OBJECT_WORDS, ObjectWord};
+pub use point_log::{LOG_HEADER_WORDS, LOG_MAGIC, LOG_VERSION, LogCheck};
 pub use record::{HEAD_WORDS, Head, MAX_FRAMES, MAX_RECORD_WORDS, MAX_TEXT_BYTES, RecordKind};
 pub use ring::{
     BLOCK_WORDS, CLOCK_RECORD_WORDS, MAX_THREAD_NAME_BYTES, RING_HEAD_WORDS, RingState, RingWord,

@@ -11,7 +11,8 @@
 //! | sample at an allocation point | a [`PointSampler`] as its control |
 //! | sample what a pool or a cache allocates without a point, and boxes | a [`SampledStore`] in front of it |
 //! | sample what the whole program allocates | a `SampledAllocator` as its `#[global_allocator]` |
-//! | report every object of a point, or of a store | a [`PointLogger`], a [`LoggedStore`] |
+//! | report every call on a point, a store or a pool | a [`PointLogger`], a [`LoggedStore`], a [`LoggedPool`] |
+//! | keep a log of all calls, which can be replayed | a `PointLog`, and `LogReader` |
 //! | switch samplers on and off, and set how rare samples are | [`Sampling`] |
 //! | sample any other sequence of allocations | [`Trials`], each with a [`Stream`] of its own |
 //! | estimate bytes and objects from samples | [`Estimate`], from each [`Sample`] |
@@ -87,6 +88,7 @@ mod recorder;
 pub use crate::{
     draws::stream::Stream,
     draws::trials::Trials,
+    logger::logged_pool::LoggedPool,
     logger::logged_store::LoggedStore,
     logger::point_logger::PointLogger,
     sampler::countdown::{Countdown, OneThread, Threads},
@@ -113,6 +115,11 @@ pub use crate::clock::Clock;
 #[cfg(all(target_has_atomic = "64", tripoint_on_linux, not(tripoint_loom)))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "linux", target_os = "linux"))))]
 pub use crate::linux::create::FileOptions;
+#[cfg(all(feature = "reader", unix, target_has_atomic = "64", not(tripoint_loom)))]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "reader", unix))))]
+pub use crate::logger::log_reader::{LogError, LogReader};
+#[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
+pub use crate::logger::point_log::PointLog;
 #[cfg(all(target_has_atomic = "64", feature = "std", not(tripoint_loom)))]
 pub use crate::recorder::attached::Attached;
 #[cfg(all(

@@ -16,4 +16,4 @@ pub(crate) mod telemetry;
 #[cfg(feature = "std")]
 mod thread;
 mod values;
-mod written;
+pub(crate) mod written;

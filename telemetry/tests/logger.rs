@@ -114,6 +114,10 @@ impl<'o> Expected<'o> {
         if core::mem::take(&mut self.is_tripped) {
             self.is_logging = self.is_on.get();
         }
+        self.call(event);
+    }
+
+    fn call(&mut self, event: Event) {
         if self.is_logging {
             self.events.push(event);
         }
@@ -139,10 +143,12 @@ fn live<P: PoolClass, C: Control>(pool: &P, control: C, is_on: &Cell<bool>, step
             Step::Empty => {
                 point.empty();
                 expected.settle();
+                expected.call(Event::EmptyPoint { pool: id, buffer });
             }
             Step::Switch(on) => is_on.set(on),
             Step::Commit(size) | Step::Abandon(size) | Step::Flip(size) => {
                 let reservation = point.reserve(Layout::from_size_align(size, 1).unwrap()).unwrap();
+                let requested = size;
                 let (object, size) = (Addr::of(reservation.as_ptr().as_ptr()), reservation.size());
                 expected.reserve(Event::Reserve {
                     pool: id,
@@ -150,6 +156,8 @@ fn live<P: PoolClass, C: Control>(pool: &P, control: C, is_on: &Cell<bool>, step
                     object,
                     size,
                     unit: size,
+                    requested,
+                    align: 1,
                     type_name: None,
                 });
                 if let Step::Flip(_) = step {
@@ -168,7 +176,16 @@ fn live<P: PoolClass, C: Control>(pool: &P, control: C, is_on: &Cell<bool>, step
                 let object = Addr::of(batch.as_slice().as_ptr());
                 let type_name = Some("[u64; 4]");
                 let size = 32 * capacity;
-                expected.reserve(Event::Reserve { pool: id, buffer, object, size, unit: 32, type_name });
+                expected.reserve(Event::Reserve {
+                    pool: id,
+                    buffer,
+                    object,
+                    size,
+                    unit: 32,
+                    requested: size,
+                    align: 8,
+                    type_name,
+                });
                 let pushed = (0..pushed).take_while(|_| batch.push([0; 4]).is_ok()).count();
                 // SAFETY: no thread reads the objects of these pools.
                 unsafe { batch.commit_raw() }.unwrap();

@@ -127,6 +127,7 @@ const HOUSES: &[House] = &[
             "source",
             "kernel_events",
             "trace",
+            "points",
             "summary",
             "tables",
             "export",

@@ -65,7 +65,7 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
             P::top(self.own())
         };
         let allocated = self.slow().allocated();
-        if self.slow().observes_frames() {
+        if self.slow().stops.observes_calls() {
             self.slow().report_push(init);
         }
         Frame { base, init, allocated }
@@ -86,7 +86,8 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
     /// - Nothing uses what was allocated since, nor a frame pushed since.
     #[inline]
     pub unsafe fn pop(&mut self, frame: Frame) {
-        if self.slow().observes_frames() {
+        if self.slow().stops.observes_calls() {
+            self.slow().stops.begin_call();
             let (init, allocated) = (frame.init, frame.allocated);
             let popped = self.slow().allocated().saturating_sub(allocated);
             // SAFETY: the frame is of this point and not popped, none before it was, and nothing uses what came since.
@@ -123,23 +124,20 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
 }
 
 impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
-    /// Whether the control is notified of frames (design/ap.md `.stop.frames`).
-    #[inline]
-    const fn observes_frames(&self) -> bool {
-        C::OBSERVES_FRAMES && !self.stops.is_idle()
-    }
-
     #[cold]
     fn report_push(&mut self, init: Option<NonNull<u8>>) {
         let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
-        self.stops.control.framed(Event::PushFrame { pool, buffer, init });
+        self.stops.begin_call();
+        self.stops.control.called(Event::PushFrame { pool, buffer, init });
+        self.stops.end_call();
     }
 
     #[cold]
     fn report_pop(&mut self, init: Option<NonNull<u8>>, popped: u64) {
         let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
         // The objects were in memory at one time, so their sizes fit a `usize`.
-        self.stops.control.framed(Event::PopFrame { pool, buffer, init, size: popped as usize });
+        self.stops.control.called(Event::PopFrame { pool, buffer, init, size: popped as usize });
+        self.stops.end_call();
     }
 
     /// Moves `init` back in the block attached now.

@@ -11,7 +11,7 @@ use tripoint_core::{Addr, Align, Arena, Block, Control, Error, Event, Fill, Pool
 use crate::protocol::calc;
 use crate::slow::objects::{Form, Objects, Untyped};
 use crate::slow::slow_path::SlowPath;
-use crate::slow::stops::Reserved;
+use crate::slow::stops::{Place, Reserved};
 
 const UNSERVED: Error = Error::Parameter("the pool class does not serve this size or alignment");
 
@@ -51,16 +51,27 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     /// What all forms of `reserve` have in common.
     #[inline(never)]
     fn reserve_objects(&mut self, layout: Layout, objects: &'static Objects) -> Option<NonNull<u8>> {
-        match self.try_reserve(layout, objects) {
-            Ok(end) => {
-                // This comes last, because the control may unwind; then the stop is withdrawn.
-                self.stops.report_reserved(self.place());
-                Some(end)
-            }
+        self.stops.begin_call();
+        let reserved = self.try_reserve(layout, objects);
+        match reserved {
+            // This comes last, because the control may unwind; then the stop is withdrawn.
+            Ok(_) => self.stops.report_reserved(self.place()),
             Err(error) => {
                 self.failure = error;
-                None
+                self.report_refused(layout, objects, error);
             }
+        }
+        self.stops.end_call();
+        reserved.ok()
+    }
+
+    /// Reports that no memory was reserved.
+    fn report_refused(&mut self, layout: Layout, objects: &Objects, error: Error) {
+        if self.stops.observes_calls() {
+            let (Place { pool, buffer, .. }, type_name) = (self.place(), objects.type_name());
+            let (requested, align) = (layout.size(), layout.align());
+            let event = Event::RefuseReserve { pool, buffer, requested, align, type_name, error };
+            self.stops.control.called(event);
         }
     }
 
@@ -98,7 +109,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
             return Err(Error::Memory);
         };
         let fill_size = self.owner.pool_limit().addr() - self.owner.base().addr();
-        self.stops.charge(Reserved { object: Addr::of(object), size, requested, fill_size, objects });
+        let (object, align) = (Addr::of(object), layout.align());
+        self.stops.charge(Reserved { object, size, requested, align, fill_size, objects });
         // What fills a trapped buffer leaves nothing for the fast path to allocate: the next reserve comes
         // here anyway (design/ap.md `.run.trapped`).
         let stays_trapped =

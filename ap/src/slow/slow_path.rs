@@ -266,8 +266,8 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     /// Reports that the allocation point was created.
     pub(crate) fn report_created(&self) {
         let (header, buffer) = (self.pool.header(), self.buffer);
-        let (pool, kind) = (header.id(), buffer.kind());
-        header.arena().event(Event::CreatePoint { pool, buffer: buffer.id(), kind });
+        let (pool, kind, ranks) = (header.id(), buffer.kind(), buffer.rank_set());
+        header.arena().event(Event::CreatePoint { pool, buffer: buffer.id(), ranks, kind });
     }
 
     /// Reports that the allocation point is dropped.
@@ -284,6 +284,22 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
         let header = self.pool.header();
         let (pool, buffer) = (header.id(), self.buffer.id());
         header.arena().event(Event::Empty { pool, buffer, base: init, size: unused });
+    }
+
+    /// Reports that the owner emptied the point.
+    pub(crate) fn report_empty(&mut self) {
+        if self.stops.observes_calls() {
+            let Place { pool, buffer, .. } = self.place();
+            self.stops.control.called(Event::EmptyPoint { pool, buffer });
+        }
+    }
+
+    /// Reports that an object is about to be freed through the point.
+    #[cold]
+    pub(crate) fn report_free(&mut self, object: NonNull<u8>, layout: Layout) {
+        let (Place { pool, buffer, .. }, object) = (self.place(), Addr::of(object.as_ptr()));
+        let (size, align) = (layout.size(), layout.align());
+        self.stops.control.called(Event::FreeAtPoint { pool, buffer, object, size, align });
     }
 
     /// Reports what was popped, if anything was.

@@ -32,6 +32,8 @@ pub(crate) struct Reserved {
     pub(crate) size: usize,
     /// The bytes of the layout, before the pool rounded them.
     pub(crate) requested: usize,
+    /// The alignment of the layout.
+    pub(crate) align: usize,
     /// The bytes that the buffer was filled with.
     pub(crate) fill_size: usize,
     pub(crate) objects: &'static Objects,
@@ -50,10 +52,24 @@ impl Reserved {
     #[inline]
     fn stop(&self, offset: usize, place: Place, committed: usize) -> Stop {
         let (count, unit) = self.objects.count(self.size, self.requested, committed);
-        let Self { object, fill_size, .. } = *self;
+        let Self { object, fill_size, requested, align, .. } = *self;
         let Place { pool, class, buffer } = place;
         let type_name = self.objects.type_name();
-        Stop { pool, class, buffer, object, size: committed, count, unit, fill_size, offset, type_name }
+        let size = committed;
+        Stop {
+            pool,
+            class,
+            buffer,
+            object,
+            size,
+            count,
+            unit,
+            fill_size,
+            offset,
+            requested,
+            align,
+            type_name,
+        }
     }
 }
 
@@ -61,6 +77,28 @@ impl<C: Control> Stops<C> {
     pub(crate) fn new(mut control: C) -> Self {
         let budget = if C::SETS_STOPS { control.next_stop() } else { usize::MAX };
         Self { control, budget, origin: Addr::ZERO, pending: None, is_due: false, may_move: false }
+    }
+
+    /// Whether the control observes calls now (design/ap.md `.stop.calls`).
+    #[inline]
+    pub(crate) const fn observes_calls(&self) -> bool {
+        C::OBSERVES_CALLS && !self.is_idle()
+    }
+
+    /// Notifies a control that observes calls that one begins.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        if C::OBSERVES_CALLS {
+            self.control.begin_call();
+        }
+    }
+
+    /// Notifies a control that observes calls that one is over.
+    #[inline]
+    pub(crate) fn end_call(&mut self) {
+        if C::OBSERVES_CALLS {
+            self.control.end_call();
+        }
     }
 
     /// Whether there is no stop to keep account of.

@@ -13,7 +13,7 @@ use tripoint_ap::internal::Owner;
 use tripoint_ap::{AllocationPoint, Buffer, CommitFailed, Readiness, flip_buffers};
 use tripoint_core::internal::registry_of;
 use tripoint_core::{
-    Addr, AddrRange, Arena, BarrierPair, BufferKind, Check, CheckLevel, Error, Event, PoolClass,
+    Addr, AddrRange, Arena, BarrierPair, BufferKind, Check, CheckLevel, Error, Event, PoolClass, RankSet,
     SymmetricFence,
 };
 
@@ -39,7 +39,10 @@ fn a_point_reports_its_life() {
         for kind in [BufferKind::Mutator, BufferKind::Internal] {
             let mut point = AllocationPoint::create_with(&pool, kind, ()).unwrap();
             let buffer = point.buffer().id();
-            assert_eq!(events.take(), [Event::CreatePoint { pool: id, buffer, kind }]);
+            assert_eq!(
+                events.take(),
+                [Event::CreatePoint { pool: id, buffer, ranks: RankSet::empty(), kind }]
+            );
             drop(point.reserve(OBJECT).unwrap());
             let base = pool.fills()[0].base();
             events.take();

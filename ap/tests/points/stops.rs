@@ -99,34 +99,49 @@ fn a_control_is_notified_of_what_is_reserved_at_its_stop() {
     with_bump(|pool| {
         let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, Teller::default()).unwrap();
         let place = (pool.header().id(), pool.header().class(), point.buffer().id());
-        let stop = |object: *const u8, size, [count, unit]: [usize; 2], type_name| {
+        let stop = |object: *const u8, asked: Layout, size, [count, unit]: [usize; 2], type_name| {
             let ((pool, class, buffer), object) = (place, Addr::of(object));
-            Stop { pool, class, buffer, object, size, count, unit, fill_size: FILL, offset: 0, type_name }
+            let (requested, align) = (asked.size(), asked.align());
+            let (fill_size, offset) = (FILL, 0);
+            Stop {
+                pool,
+                class,
+                buffer,
+                object,
+                size,
+                count,
+                unit,
+                fill_size,
+                offset,
+                requested,
+                align,
+                type_name,
+            }
         };
         let told = |point: &mut AllocationPoint<'_, _, Teller>| core::mem::take(&mut point.control().told);
         let reservation = point.reserve(OBJECT).unwrap();
-        let untyped = stop(reservation.as_ptr().as_ptr(), 32, [1, 32], None);
+        let untyped = stop(reservation.as_ptr().as_ptr(), OBJECT, 32, [1, 32], None);
         drop(reservation);
         assert_eq!(told(&mut point), [Told::Reserved(untyped)]);
 
-        let name = Some("[u32; 3]");
-        let single = stop(point.alloc([0_u32; 3]).unwrap().as_ptr().cast(), 16, [1, 16], name);
+        let (name, three) = (Some("[u32; 3]"), Layout::new::<[u32; 3]>());
+        let single = stop(point.alloc([0_u32; 3]).unwrap().as_ptr().cast(), three, 16, [1, 16], name);
         let expected = [Told::Withdrawn(Stop { size: 0, ..untyped }), Told::Reserved(single)];
         assert_eq!(told(&mut point), expected);
 
         let boxed = point.boxed([0_u32; 3]).unwrap();
-        let single_too = stop(boxed.as_ptr().cast(), 16, [1, 16], name);
+        let single_too = stop(boxed.as_ptr().cast(), three, 16, [1, 16], name);
         assert_eq!(told(&mut point), [Told::Stopped(single), Told::Reserved(single_too)]);
 
         let made = point.make_with(|| [0_u32; 3]).unwrap();
-        let made = stop(made.as_ptr().cast(), 16, [1, 16], name);
+        let made = stop(made.as_ptr().cast(), three, 16, [1, 16], name);
         assert_eq!(told(&mut point), [Told::Stopped(single_too), Told::Reserved(made)]);
 
         let mut batch = point.batch::<[u32; 3]>(7).unwrap();
         let first = batch.as_slice().as_ptr().cast();
         (0..5).for_each(|_| batch.push([0; 3]).unwrap());
         let _ = batch.commit();
-        let batch = stop(first, 96, [7, 12], name);
+        let batch = stop(first, Layout::new::<[[u32; 3]; 7]>(), 96, [7, 12], name);
         assert_eq!(told(&mut point), [Told::Stopped(made), Told::Reserved(batch)]);
         point.empty();
         assert_eq!(told(&mut point), [Told::Stopped(Stop { size: 64, count: 5, ..batch })]);

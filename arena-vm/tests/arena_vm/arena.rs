@@ -209,7 +209,11 @@ fn an_arena_reports_its_life() {
         let arena =
             ArenaVm::create_on(platform, ArenaVmOptions { event_hook: Some(recorder), ..small() }).unwrap();
         let range = arena.range();
-        assert_eq!(recorder.take(), [Event::CreateArena { range }]);
+        let events = recorder.take();
+        let [Event::CreateArena { memory, .. }] = events[..] else { panic!("{events:?}") };
+        let (grain, commit_limit) = (arena.grain(), small().commit_limit);
+        let created = Event::CreateArena { grain, commit_limit, range, memory, class: "ArenaVm" };
+        assert_eq!(events, [created]);
         drop(arena);
         assert_eq!(recorder.take(), [Event::DestroyArena { range }]);
         let options = ArenaVmOptions {
@@ -220,7 +224,7 @@ fn an_arena_reports_its_life() {
         };
         assert_eq!(ArenaVm::create_on(platform, options).map(drop), Err(Error::CommitLimit));
         let events = recorder.take();
-        let (Some(&Event::CreateArena { range }), Some(&last)) = (events.first(), events.last()) else {
+        let (Some(&Event::CreateArena { range, .. }), Some(&last)) = (events.first(), events.last()) else {
             panic!("{events:?}");
         };
         assert_eq!(last, Event::DestroyArena { range });

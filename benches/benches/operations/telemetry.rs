@@ -1,6 +1,6 @@
 //! What events of telemetry take: an allocation, and a fill, which is counted in tables as well.
 
-use tripoint::author::PoolId;
+use tripoint::author::{PoolId, PoolOptions, RankSet};
 use tripoint::events::{Event, EventHook};
 use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
@@ -24,8 +24,13 @@ fn report(on: bool, event: Event, count: usize) {
     let telemetry = Telemetry::create(&FileOptions::default()).unwrap();
     telemetry.switches().switch(EventKind::Alloc, on);
     let hook = telemetry.arena_hook();
-    hook.event(Event::CreatePool { pool: POOL, class: "Mvff" });
-    hook.event(Event::CreatePoint { pool: POOL, buffer: BUFFER, kind: BufferKind::Mutator });
+    hook.event(Event::CreatePool { pool: POOL, options: PoolOptions::NONE, class: "Mvff" });
+    hook.event(Event::CreatePoint {
+        pool: POOL,
+        buffer: BUFFER,
+        ranks: RankSet::empty(),
+        kind: BufferKind::Mutator,
+    });
     let hook: &dyn EventHook = &hook;
     for _ in 0..count {
         let event = core::hint::black_box(event);

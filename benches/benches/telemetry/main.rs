@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
-use tripoint::author::PoolId;
+use tripoint::author::{PoolId, PoolOptions, RankSet};
 use tripoint::events::{Event, EventHook};
 use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
@@ -40,8 +40,13 @@ fn measure(rounds: usize) {
     println!("{}", telemetry.report());
     telemetry.switches().switch(EventKind::Free, false);
     let hook = telemetry.arena_hook();
-    hook.event(Event::CreatePool { pool: POOL, class: "Mvff" });
-    hook.event(Event::CreatePoint { pool: POOL, buffer: BUFFER, kind: BufferKind::Mutator });
+    hook.event(Event::CreatePool { pool: POOL, options: PoolOptions::NONE, class: "Mvff" });
+    hook.event(Event::CreatePoint {
+        pool: POOL,
+        buffer: BUFFER,
+        ranks: RankSet::empty(),
+        kind: BufferKind::Mutator,
+    });
     let mut contenders = [
         Contender::new("an allocation", report(&hook, ALLOC)),
         Contender::new("switched off", report(&hook, FREE)),

@@ -21,8 +21,8 @@ use super::plot::Look;
 use crate::error::{Error, Outcome as Ending};
 use crate::output::Output;
 use crate::plotting::{self, Form};
-use crate::progress;
 use crate::trace::replay::{self, Comparison, Contender, Measure, Order, Outline};
+use crate::{points, progress};
 
 pub(crate) use report::{DOUBTFUL, Report, explained};
 pub(crate) use table::Table;
@@ -59,7 +59,13 @@ pub(crate) struct Replay {
     plot: Option<PathBuf>,
     #[command(flatten)]
     look: Look,
-    /// The trace
+    /// Of a log of points: replay up to this event
+    #[arg(long, value_name = "EVENT", default_value_t = u64::MAX, hide_default_value = true)]
+    until: u64,
+    /// Of a log of points: replay all manual pools on this class, and count outcomes that differ
+    #[arg(long, value_name = "CLASS")]
+    on: Option<points::OtherClass>,
+    /// The trace, or a log of points, whose calls are made again, each with the same outcome
     trace: PathBuf,
 }
 
@@ -98,6 +104,9 @@ impl Replay {
         if let Some(measure) = self.inside {
             return self.run_inside(measure, out);
         }
+        if points::is_log(&self.trace) {
+            return self.run_points(out);
+        }
         let form = self.plot.as_deref().map(Form::named).transpose()?;
         let bar = progress::begin(out.is_json(), 0);
         let rounds = if self.contents { 0 } else { self.rounds };
@@ -120,6 +129,17 @@ impl Replay {
 
     fn order(&self) -> Order {
         if self.contended { Order::Contended } else { Order::Strict }
+    }
+
+    /// Replays a log of points.
+    fn run_points(&self, out: &mut Output) -> Result<Ending, Error> {
+        let verdict = points::replay(&self.trace, points::Aim { until: self.until, other: self.on })?;
+        if out.is_json() {
+            out.write_json(&verdict)?
+        } else {
+            verdict.write(out)?
+        }
+        Ok(Ending::found(verdict.has_diverged()))
     }
 
     fn run_inside(&self, measure: Measure, out: &mut Output) -> Result<Ending, Error> {

@@ -40,6 +40,10 @@ pub(crate) struct Event {
     pub(crate) object: u64,
     pub(crate) size: u64,
     pub(crate) align: u64,
+    /// Of an object that was to be resized: its new size, and where it is now; zero if it stays as it was.
+    pub(crate) new_size: u64,
+    #[serde(deserialize_with = "hexadecimal")]
+    pub(crate) resized: u64,
     pub(crate) offset: u64,
     pub(crate) mean: u64,
     /// The contract's place of the thread.

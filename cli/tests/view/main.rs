@@ -11,6 +11,7 @@ mod late;
 mod outside;
 mod plot;
 mod plot_errors;
+mod points;
 mod recorded;
 mod report;
 mod run;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use roxmltree::Document;
 use serde_json::Value;
-use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId, PoolSizes};
+use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId, PoolOptions, PoolSizes, RankSet};
 use tripoint_stack::Site;
 use tripoint_telemetry::{Mean, ObjectKind, Sample, SampledObject, Telemetry};
 
@@ -74,11 +74,17 @@ fn run_everything(telemetry: &Telemetry) {
     let (pool, buffer, heap) = (PoolId::new(2).unwrap(), Addr::new(0xb0f0), Addr::new(0x4ea0));
     let base = Addr::new(BASE);
     let range = AddrRange::with_size(base, 64 * MIB).unwrap();
-    hook.event(Event::CreateArena { range });
-    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    hook.event(Event::CreateArena {
+        grain: 4096,
+        commit_limit: 64 * MIB,
+        range,
+        memory: range,
+        class: "ArenaVm",
+    });
+    hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });
     hook.event(Event::Grow { size: 4 * MIB });
     hook.event(Event::Extend { pool, base, size: 3 * MIB });
-    hook.event(Event::CreatePoint { pool, buffer, kind: BufferKind::Mutator });
+    hook.event(Event::CreatePoint { pool, buffer, ranks: RankSet::empty(), kind: BufferKind::Mutator });
     hook.event(Event::Fill { pool, buffer, base, size: 4096 });
     telemetry.event(Event::Phase { from: "Warmup", to: "SteadyState" });
     hook.event(Event::Fill { pool, buffer, base, size: 4096 });
@@ -167,7 +173,9 @@ fn the_footprint_has_the_peaks_of_a_naive_account() {
         let recorded = Recorded::empty();
         let hook = recorded.telemetry.arena_hook();
         let pools = [1, 2, 3].map(|number| PoolId::new(number).unwrap());
-        pools.iter().for_each(|pool| hook.event(Event::CreatePool { pool: *pool, class: "TLSF" }));
+        pools.iter().for_each(|pool| {
+            hook.event(Event::CreatePool { pool: *pool, options: PoolOptions::NONE, class: "TLSF" })
+        });
         let (mut committed, mut held, mut highest) = (0, [0; 3], [0; 4]);
         for _ in 0..400 {
             let size = 4096 * random.usize(1..50);
@@ -323,7 +331,7 @@ fn nothing_but_zeros_is_said_and_not_drawn() {
     let recorded = Recorded::empty();
     let hook = recorded.telemetry.arena_hook();
     let (pool, base) = (PoolId::new(2).unwrap(), Addr::new(BASE));
-    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });
     hook.event(Event::Grow { size: 4 * MIB });
     hook.event(Event::Extend { pool, base, size: 3 * MIB });
     let sizes = PoolSizes { total: 3 * MIB, free: MIB, largest_free: MIB, high_water: 3 * MIB };

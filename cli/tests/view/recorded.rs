@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use tempfile::TempDir;
-use tripoint_core::{Addr, BufferKind, ContractWords, Event, EventHook, PoolId};
+use tripoint_core::{Addr, BufferKind, ContractWords, Event, EventHook, PoolId, PoolOptions, RankSet};
 use tripoint_stack::Site;
 use tripoint_telemetry::format::{TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyThreadWord, words_of_text};
 use tripoint_telemetry::{FileOptions, Mean, ObjectKind, Sample, SampledObject, Telemetry};
@@ -79,10 +79,10 @@ fn run(telemetry: &Telemetry, hot: Hot) {
     let fill = Event::Fill { pool, buffer, base: Addr::new(0x1000), size: 4096 };
     let phase = |from, to| telemetry.event(Event::Phase { from, to });
     phase("Boot", "Warmup");
-    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });
     hook.event(Event::Extend { pool, base: Addr::new(0x1000), size: 8192 });
     hook.event(Event::Grow { size: 8192 });
-    hook.event(Event::CreatePoint { pool, buffer, kind: BufferKind::Mutator });
+    hook.event(Event::CreatePoint { pool, buffer, ranks: RankSet::empty(), kind: BufferKind::Mutator });
     hook.event(fill);
     allocates_while_warm(&hook);
     phase("Warmup", "SteadyState");

@@ -137,7 +137,10 @@ impl<'m> ClientArena<'m> {
         // SAFETY: the plan reaches no further than `size` bytes (`Plan::new`). They are valid,
         // and only the arena uses them, because they are borrowed exclusively for `'m`.
         let arena = unsafe { Self::format(start, plan, options.event_hook) };
-        arena.event(Event::CreateArena { range: arena.range() });
+        let (range, grain) = (arena.range(), grain.get());
+        let memory = AddrRange::with_size(Addr::of(start.as_ptr()), size).unwrap_or_default();
+        let commit_limit = range.size();
+        arena.event(Event::CreateArena { grain, commit_limit, range, memory, class: ARENA });
         Ok(arena)
     }
 

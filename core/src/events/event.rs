@@ -5,8 +5,10 @@ use crate::primitive::AtomicUsize;
 use crate::primitive::defer::Defer;
 use crate::shared::counters::BufferKind;
 use crate::values::addr::{Addr, AddrRange};
-use crate::values::error::Result;
+use crate::values::error::{Error, Result};
 use crate::values::pool_id::PoolId;
+use crate::values::pool_options::PoolOptions;
+use crate::values::rank::RankSet;
 use crate::values::step_time::StepTime;
 
 /// Declares the events of the table ([`for_each_event`](crate::for_each_event)).
@@ -41,7 +43,7 @@ crate::for_each_event! {
     /// |---|---|
     /// | of arenas, pools and points; trips, flips, commits that failed | the arena in which they happen, to its hook |
     /// | of heaps: stops and collections | the heap, to the hook of its arena |
-    /// | of frames and of single objects | a control or a store that was switched on to report them |
+    /// | of calls: frames, single objects, what was refused | a control or a store that was switched on to report them |
     /// | of the contract | the contract |
     ///
     /// `buffer` is the address of a point's buffer, which tells the points of an arena apart. After a
@@ -104,6 +106,14 @@ pub trait EventHook: Sync {
         self.event(event);
     }
 
+    /// Is notified that a call of the program begins on this thread, all events of which follow before
+    /// [`end_call`](EventHook::end_call). A hook that has to know in which order calls of several threads are carried out
+    /// holds a lock from here to there. Only controls and stores that report calls notify it, while they report.
+    fn begin_call(&self) {}
+
+    /// Is notified that the call which began last on this thread is over.
+    fn end_call(&self) {}
+
     /// Words in which a steady-state contract that this hook observes keeps what it counts of its threads, so that
     /// those who read what the hook records find there the numbers by which the contract judges. At least
     /// [`ContractWords::of_thread`] for each of its threads, zeroed, and nothing else writes them. `None` if the hook
@@ -127,6 +137,14 @@ impl<H: EventHook + ?Sized> EventHook for &H {
         (**self).event_at(event, site);
     }
 
+    fn begin_call(&self) {
+        (**self).begin_call();
+    }
+
+    fn end_call(&self) {
+        (**self).end_call();
+    }
+
     fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
         (**self).words_for(contract)
     }
@@ -140,6 +158,14 @@ impl<H: EventHook + ?Sized> EventHook for &mut H {
 
     fn event_at(&self, event: Event, site: &[usize]) {
         (**self).event_at(event, site);
+    }
+
+    fn begin_call(&self) {
+        (**self).begin_call();
+    }
+
+    fn end_call(&self) {
+        (**self).end_call();
     }
 
     fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {
@@ -157,6 +183,16 @@ impl<A: EventHook, B: EventHook> EventHook for (A, B) {
     fn event_at(&self, event: Event, site: &[usize]) {
         let _second = Defer::new(|| self.1.event_at(event, site));
         self.0.event_at(event, site);
+    }
+
+    fn begin_call(&self) {
+        self.0.begin_call();
+        self.1.begin_call();
+    }
+
+    fn end_call(&self) {
+        let _first = Defer::new(|| self.0.end_call());
+        self.1.end_call();
     }
 
     fn words_for(&self, contract: &ContractWords<'_>) -> Result<Option<&'static [AtomicUsize]>> {

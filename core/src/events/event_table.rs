@@ -37,7 +37,12 @@ macro_rules! for_each_event {
         $callback! {
             [$($more)*]
             /// An arena was created.
-            8: CreateArena, create_arena, since "0.1.0", of arena {} parts {
+            8: CreateArena, create_arena, since "0.1.0", of arena {
+                /// The bytes of a grain.
+                grain: usize as Bytes,
+                /// The most bytes that it may commit, as it was asked for.
+                commit_limit: usize as Bytes,
+            } parts {
                 /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
                 range: AddrRange as {
                     /// The first address.
@@ -45,6 +50,16 @@ macro_rules! for_each_event {
                     /// The bytes from there to its end.
                     size: Bytes,
                 },
+                /// The memory that it was given, or reserved.
+                memory: AddrRange as {
+                    /// The first address of the memory that it was given, or reserved.
+                    memory_base: Address,
+                    /// The bytes of this memory.
+                    memory_size: Bytes,
+                },
+            } texts {
+                /// The name of its type.
+                class: &'static str,
             }
             /// An arena is about to release its memory.
             9: DestroyArena, destroy_arena, since "0.1.0", of arena {} parts {
@@ -75,6 +90,20 @@ macro_rules! for_each_event {
             10: CreatePool, create_pool, since "0.1.0", of arena {
                 /// The pool.
                 pool: PoolId as Number,
+            } parts {
+                /// The options, as they were passed ([`PoolOptions`](crate::PoolOptions)).
+                options: PoolOptions as {
+                    /// The first option.
+                    option_1: Number,
+                    /// The second.
+                    option_2: Number,
+                    /// The third.
+                    option_3: Number,
+                    /// The fourth.
+                    option_4: Number,
+                    /// The fifth.
+                    option_5: Number,
+                },
             } texts {
                 /// The name of its class.
                 class: &'static str,
@@ -111,6 +140,8 @@ macro_rules! for_each_event {
                 pool: PoolId as Number,
                 /// Its buffer.
                 buffer: Addr as Handle,
+                /// The ranks of its buffer, as bits.
+                ranks: RankSet as Number,
             } texts {
                 /// Whether the buffer serves the program or the pool system itself.
                 kind: BufferKind,
@@ -212,9 +243,49 @@ macro_rules! for_each_event {
                 size: usize as Bytes,
                 /// The size of one object: less than `size` for a batch.
                 unit: usize as Bytes,
+                /// The size that was asked for; in a batch, for all objects together.
+                requested: usize as Bytes,
+                /// The alignment that was asked for.
+                align: usize as Bytes,
             } texts {
                 /// The name of the object's type, if the call that allocates it names one.
                 type_name: Option<&'static str>,
+            }
+            /// A point refused to reserve memory.
+            29: RefuseReserve, refuse_reserve, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The size that was asked for; in a batch, for all objects together.
+                requested: usize as Bytes,
+                /// The alignment that was asked for.
+                align: usize as Bytes,
+            } texts {
+                /// The name of the objects' type, if the call names one.
+                type_name: Option<&'static str>,
+                /// The name of the error.
+                error: Error,
+            }
+            /// The owner of a point emptied it. What its buffer returned is in [`Empty`](Self::Empty).
+            30: EmptyPoint, empty_point, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+            }
+            /// An object was freed through a point, which may keep its memory.
+            31: FreeAtPoint, free_at_point, since "0.1.0", of arena {
+                /// The pool of the buffer.
+                pool: PoolId as Number,
+                /// The buffer.
+                buffer: Addr as Handle,
+                /// The address that the object had.
+                object: Addr as Address,
+                /// The size that it was freed with.
+                size: usize as Bytes,
+                /// The alignment that it was freed with.
+                align: usize as Bytes,
             }
             /// What was reserved was committed.
             33: Commit, commit, since "0.1.0", of arena {
@@ -260,6 +331,37 @@ macro_rules! for_each_event {
                 size: usize as Bytes,
                 /// The alignment that it was allocated with.
                 align: usize as Bytes,
+            }
+            /// A pool or a cache refused to allocate an object.
+            38: RefuseAlloc, refuse_alloc, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The size that was asked for.
+                size: usize as Bytes,
+                /// The alignment that was asked for.
+                align: usize as Bytes,
+            } texts {
+                /// The name of the object's type, if the call has a type.
+                type_name: Option<&'static str>,
+                /// The name of the error.
+                error: Error,
+            }
+            /// An object was to become one of another layout, in a pool or a cache.
+            39: Resize, resize, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The address of the object.
+                object: Addr as Address,
+                /// The size that it had.
+                size: usize as Bytes,
+                /// The alignment that it had.
+                align: usize as Bytes,
+                /// The size that was asked for.
+                new_size: usize as Bytes,
+                /// The alignment that was asked for.
+                new_align: usize as Bytes,
+                /// Where it is now; zero if it stays as it was.
+                resized: Addr as Address,
             }
             /// An object was sampled.
             37: Sample, sample, since "0.1.0", of arena {

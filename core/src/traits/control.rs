@@ -30,6 +30,10 @@ pub struct Stop {
     pub fill_size: usize,
     /// The byte of the object or batch that the stop was set at, counted from zero.
     pub offset: usize,
+    /// The size that was asked for, before the pool rounded it; of a batch, for all objects together.
+    pub requested: usize,
+    /// The alignment that was asked for.
+    pub align: usize,
     /// The name of the objects' type, if the call that allocates them names one.
     pub type_name: Option<&'static str>,
 }
@@ -101,8 +105,8 @@ pub trait Control: fmt::Debug {
     /// [`move_stop`](Control::move_stop) is called then.
     const SETS_STOPS: bool = true;
 
-    /// Whether this control is notified of frames ([`framed`](Control::framed)).
-    const OBSERVES_FRAMES: bool = false;
+    /// Whether this control is notified of calls on its point ([`called`](Control::called)).
+    const OBSERVES_CALLS: bool = false;
 
     /// Returns how many more bytes may be allocated before the next stop; `usize::MAX`
     /// for no stop. This is called when the allocation point is created, and whenever a stop
@@ -134,13 +138,21 @@ pub trait Control: fmt::Debug {
         let _ = stop;
     }
 
-    /// Is notified that a frame was pushed or popped ([`Event::PushFrame`],
-    /// [`Event::PopFrame`]), while this control has set a stop. Only controls that
-    /// [observe frames](Control::OBSERVES_FRAMES) are notified: at points with other controls, pushes and
-    /// pops have not one instruction for it.
-    fn framed(&mut self, event: Event) {
+    /// Is notified of what was called on the point, other than a reserve that was served, while this control has set a
+    /// stop: frames ([`Event::PushFrame`], [`Event::PopFrame`]), reserves that were refused
+    /// ([`Event::RefuseReserve`]), [`Event::EmptyPoint`] and [`Event::FreeAtPoint`]. Only controls that
+    /// [observe calls](Control::OBSERVES_CALLS) are notified: at points with other controls, calls
+    /// have not one instruction for it.
+    fn called(&mut self, event: Event) {
         let _ = event;
     }
+
+    /// Is notified that a call on the point begins that may need its pool, also the call that creates the point. Only
+    /// controls that [observe calls](Control::OBSERVES_CALLS) are notified.
+    fn begin_call(&mut self) {}
+
+    /// Is notified that the call is over. The call that drops the point is over when this control is dropped.
+    fn end_call(&mut self) {}
 
     /// Is notified that `requests` trips were requested since the last call. If this requested a trip
     /// of the same point, it would be called again, without end.
@@ -179,6 +191,8 @@ mod tests {
             unit,
             fill_size,
             offset: 0,
+            requested: size,
+            align: 4,
             type_name: Some("T"),
         }
     }

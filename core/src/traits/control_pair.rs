@@ -55,7 +55,7 @@ impl<A: Control, B: Control> ControlPair<A, B> {
 
 impl<A: Control, B: Control> Control for ControlPair<A, B> {
     const SETS_STOPS: bool = A::SETS_STOPS || B::SETS_STOPS;
-    const OBSERVES_FRAMES: bool = A::OBSERVES_FRAMES || B::OBSERVES_FRAMES;
+    const OBSERVES_CALLS: bool = A::OBSERVES_CALLS || B::OBSERVES_CALLS;
 
     fn next_stop(&mut self) -> usize {
         self.first.draw();
@@ -84,10 +84,21 @@ impl<A: Control, B: Control> Control for ControlPair<A, B> {
         first.withdrawn(before, stop);
     }
 
-    fn framed(&mut self, event: Event) {
+    fn called(&mut self, event: Event) {
         let Self { first, second, .. } = self;
-        let _second = Defer::new(|| second.framed(event));
-        first.framed(event);
+        let _second = Defer::new(|| second.called(event));
+        first.called(event);
+    }
+
+    fn begin_call(&mut self) {
+        self.first.control.begin_call();
+        self.second.control.begin_call();
+    }
+
+    fn end_call(&mut self) {
+        let Self { first, second, .. } = self;
+        let _first = Defer::new(|| first.control.end_call());
+        second.control.end_call();
     }
 
     fn tripped(&mut self, requests: usize) {
@@ -175,10 +186,10 @@ impl<C: Control> Party<C> {
         }
     }
 
-    /// A frame was pushed or popped while one of the two has a stop.
-    fn framed(&mut self, event: Event) {
-        if C::OBSERVES_FRAMES && self.left != usize::MAX {
-            self.control.framed(event);
+    /// Something was called on the point while one of the two has a stop.
+    fn called(&mut self, event: Event) {
+        if C::OBSERVES_CALLS && self.left != usize::MAX {
+            self.control.called(event);
         }
     }
 
@@ -293,6 +304,8 @@ mod tests {
             unit: size,
             fill_size: 1024,
             offset,
+            requested: size,
+            align: 1,
             type_name: None,
         }
     }

@@ -18,6 +18,7 @@ use crate::values::check::{Check, CheckError, CheckLevel, aver_whole, ensure};
 use crate::values::describe::{Describe, line};
 use crate::values::error::{Error, Result};
 use crate::values::pool_id::PoolId;
+use crate::values::pool_options::PoolOptions;
 
 const SIGNATURE: u32 = 0x7290_0001;
 
@@ -54,6 +55,14 @@ impl<A: Arena> PoolHeader<A> {
     /// # Errors
     /// Those of [`Arena::register`].
     pub fn create(arena: A, class: &'static str) -> Result<Self> {
+        Self::create_with(arena, class, PoolOptions::NONE)
+    }
+
+    /// As [`PoolHeader::create`], for a class with options, which the event has.
+    ///
+    /// # Errors
+    /// Those of [`PoolHeader::create`].
+    pub fn create_with(arena: A, class: &'static str, options: PoolOptions) -> Result<Self> {
         // SAFETY: a block of no bytes asks nothing of its pointer.
         let reach = unsafe { Block::new(arena.provenance(), 0) };
         let header = Self {
@@ -69,7 +78,7 @@ impl<A: Arena> PoolHeader<A> {
             reach,
             arena,
         };
-        header.arena.event(Event::CreatePool { pool: header.id, class });
+        header.arena.event(Event::CreatePool { pool: header.id, options, class });
         Ok(header)
     }
 

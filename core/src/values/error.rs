@@ -173,6 +173,28 @@ impl Error {
     }
 }
 
+impl Error {
+    /// The name of the variant, for records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "Memory",
+            Self::Limit => "Limit",
+            Self::CommitLimit => "CommitLimit",
+            Self::Resource => "Resource",
+            Self::ResourceLimit { .. } => "ResourceLimit",
+            Self::Misplaced { .. } => "Misplaced",
+            Self::NoSuchNode { .. } => "NoSuchNode",
+            Self::Parameter(_) => "Parameter",
+            Self::FormatSize { .. } => "FormatSize",
+            Self::Frozen => "Frozen",
+            Self::Damaged => "Damaged",
+            Self::Unready => "Unready",
+            Self::Busy => "Busy",
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cause = match *self {
@@ -233,10 +255,12 @@ impl Error {
     }
 }
 
-crate::debug_as_text!(
-    Error: Memory, Limit, CommitLimit, Resource, ResourceLimit, Misplaced, NoSuchNode, Parameter, FormatSize, Frozen,
-    Damaged, Unready, Busy
-);
+/// The name of the variant and the text, because that is what is printed if `main` returns it, or `unwrap` meets it.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.name())
+    }
+}
 
 impl core::error::Error for Error {}
 

@@ -7,8 +7,8 @@ use std::panic::{catch_unwind, resume_unwind};
 use std::sync::{Mutex, OnceLock};
 
 use tripoint_core::{
-    Addr, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass,
-    PoolId,
+    Addr, AddrRange, Arena, Block, Check, CheckLevel, ClientArena, ClientArenaOptions, Event, EventHook,
+    PoolClass, PoolId, PoolOptions,
 };
 
 use crate::GRAIN;
@@ -57,6 +57,7 @@ fn retract(pool: &Whole<&ClientArena<'_>>, block: Block) {
 #[test]
 fn an_arena_and_its_pools_report_their_lives() {
     let (recorder, mut memory) = (Recorder::default(), Box::new_uninit_slice(64 << 10));
+    let given = AddrRange::with_size(Addr::of(memory.as_ptr()), memory.len()).unwrap();
     let arena = observed(&mut memory, &recorder);
     let range = arena.range();
     let pool = Whole::create(&arena);
@@ -69,8 +70,14 @@ fn an_arena_and_its_pools_report_their_lives() {
     drop(arena);
     let [base, rest_base] = [first, rest].map(|block| block.range().base());
     let expected = [
-        Event::CreateArena { range },
-        Event::CreatePool { pool: id, class: "Whole" },
+        Event::CreateArena {
+            grain: GRAIN,
+            commit_limit: range.size(),
+            range,
+            memory: given,
+            class: "ClientArena",
+        },
+        Event::CreatePool { pool: id, options: PoolOptions::NONE, class: "Whole" },
         Event::Extend { pool: id, base, size: 3 * GRAIN },
         Event::Retract { pool: id, base: rest_base, size: 2 * GRAIN },
         Event::DestroyPool { pool: id, class: "Whole" },

@@ -12,7 +12,7 @@ use tripoint_stack::Site;
 /// through it: by [`alloc`](Store::alloc) and [`free`](Store::free), in a
 /// [`PoolBox`](tripoint_core::PoolBox) or [`PoolRc`](tripoint_core::PoolRc), or in a collection whose allocator is a
 /// `PoolAllocator` over this store. The hook is called with
-/// [`Event::Alloc`] and [`Event::Free`].
+/// [`Event::Alloc`] or [`Event::RefuseAlloc`], [`Event::Free`] and [`Event::Resize`].
 ///
 /// The switch is a function, which is called for each object. While it returns false, calls of the store
 /// cost no more than this function does. An allocation is reported after the store has returned the memory,
@@ -44,7 +44,8 @@ use tripoint_stack::Site;
 /// ```
 ///
 /// What other code allocates in the same pool is not reported here: a thread that uses a point has a
-/// [`PointLogger`](crate::PointLogger) there. To sample as well, put one store in front of the other.
+/// [`PointLogger`](crate::PointLogger) there, and a pool all of whose objects are to be reported is a
+/// [`LoggedPool`](crate::LoggedPool). To sample as well, put one store in front of the other.
 pub struct LoggedStore<'s, S, W, H> {
     store: &'s S,
     pool: PoolId,
@@ -78,17 +79,50 @@ impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
         }
     }
 
-    /// Reports an object that was just allocated, and frees it if the switch or the hook unwinds.
+    /// Allocates an object and reports it, or that it was refused.
     #[inline]
-    fn report_alloc(&self, object: NonNull<u8>, layout: Layout, type_name: Option<&'static str>) {
-        // SAFETY: the object was allocated in this store with this layout. It is freed only if
-        // this unwinds, and then nothing else has its address.
-        let free = Defer::new(|| unsafe { self.store.free(object, layout) });
-        if (self.is_on)() {
-            let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
-            self.report(Event::Alloc { pool: self.pool, object, size, align, type_name });
+    fn alloc_by(
+        &self,
+        layout: Layout,
+        type_name: Option<&'static str>,
+        alloc: impl FnOnce(&S) -> Result<NonNull<u8>>,
+    ) -> Result<NonNull<u8>> {
+        if !(self.is_on)() {
+            return alloc(self.store);
         }
-        core::mem::forget(free);
+        let _call = Call::begin(&self.hook);
+        let (pool, size, align) = (self.pool, layout.size(), layout.align());
+        match alloc(self.store) {
+            Ok(allocated) => {
+                // SAFETY: the object was allocated in this store with this layout. It is freed only if
+                // this unwinds, and then nothing else has its address.
+                let free = Defer::new(|| unsafe { self.store.free(allocated, layout) });
+                let object = Addr::of(allocated.as_ptr());
+                self.report(Event::Alloc { pool, object, size, align, type_name });
+                core::mem::forget(free);
+                Ok(allocated)
+            }
+            Err(error) => {
+                self.report(Event::RefuseAlloc { pool, size, align, type_name, error });
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A call, all events of which the hook observes together.
+struct Call<'h, H: EventHook>(&'h H);
+
+impl<'h, H: EventHook> Call<'h, H> {
+    fn begin(hook: &'h H) -> Self {
+        hook.begin_call();
+        Self(hook)
+    }
+}
+
+impl<H: EventHook> Drop for Call<'_, H> {
+    fn drop(&mut self) {
+        self.0.end_call();
     }
 }
 
@@ -98,43 +132,48 @@ impl<'s, S: Store, W: Fn() -> bool, H: EventHook> LoggedStore<'s, S, W, H> {
 unsafe impl<S: Store, W: Fn() -> bool, H: EventHook> Store for LoggedStore<'_, S, W, H> {
     #[inline]
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let object = self.store.alloc(layout)?;
-        self.report_alloc(object, layout, None);
-        Ok(object)
+        self.alloc_by(layout, None, |store| store.alloc(layout))
     }
 
     #[inline]
     fn alloc_named(&self, layout: Layout, type_name: &'static str) -> Result<NonNull<u8>> {
-        let object = self.store.alloc_named(layout, type_name)?;
-        self.report_alloc(object, layout, Some(type_name));
-        Ok(object)
+        self.alloc_by(layout, Some(type_name), |store| store.alloc_named(layout, type_name))
     }
 
     #[inline]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        // It is over when the object was freed.
+        let _call;
         // SAFETY: the caller's object came from this store, and so from the one behind it, or from
         // a source whose objects that one takes. It is freed once, and nothing uses it any more.
         let _free = Defer::new(|| unsafe { self.store.free(object, layout) });
         if (self.is_on)() {
+            _call = Call::begin(&self.hook);
             let (object, size, align) = (Addr::of(object.as_ptr()), layout.size(), layout.align());
             self.report(Event::Free { pool: self.pool, object, size, align });
         }
     }
 
-    /// If the object is resized, that is reported as a free and an allocation.
     #[inline]
     unsafe fn resize(&self, object: NonNull<u8>, from: Layout, to: Layout) -> Option<NonNull<u8>> {
+        let is_on = (self.is_on)();
+        let _call = is_on.then(|| Call::begin(&self.hook));
         // SAFETY: the caller's object came from this store, and so from the one behind it, or from
         // a source whose objects that one takes, with this layout. It is not freed.
-        let object = unsafe { self.store.resize(object, from, to) }?;
-        // If the switch or the hook unwinds, the object stays the caller's, who may still free it as it was.
-        if (self.is_on)() {
-            let (pool, object) = (self.pool, Addr::of(object.as_ptr()));
-            self.report(Event::Free { pool, object, size: from.size(), align: from.align() });
-            let (size, align) = (to.size(), to.align());
-            self.report(Event::Alloc { pool, object, size, align, type_name: None });
+        let resized = unsafe { self.store.resize(object, from, to) };
+        // If the hook unwinds, the object stays the caller's, who may still free it as it was.
+        if is_on {
+            self.report(Event::Resize {
+                pool: self.pool,
+                object: Addr::of(object.as_ptr()),
+                size: from.size(),
+                align: from.align(),
+                new_size: to.size(),
+                new_align: to.align(),
+                resized: resized.map_or(Addr::ZERO, |resized| Addr::of(resized.as_ptr())),
+            });
         }
-        Some(object)
+        resized
     }
 
     #[inline(always)]

@@ -7,14 +7,17 @@ use core::fmt;
 use tripoint_core::{Control, Event, EventHook, Stop};
 use tripoint_stack::Site;
 
-/// Reports every object that is reserved, committed or abandoned at an allocation point, and every
-/// frame that is pushed or popped: its [`Control`]. The hook is called with [`Event::Reserve`],
-/// [`Event::Commit`], [`Event::Abandon`], [`Event::PushFrame`] and [`Event::PopFrame`].
+/// Reports every call on an allocation point: its [`Control`]. The hook is called with [`Event::Reserve`] or
+/// [`Event::RefuseReserve`], with what was asked for; [`Event::Commit`] or [`Event::Abandon`];
+/// [`Event::FreeAtPoint`], [`Event::EmptyPoint`], [`Event::PushFrame`] and [`Event::PopFrame`].
 ///
 /// The switch is a function. While it returns true, every reserve takes the slow path, which takes some tens
 /// of ns, and the time of the hook. While it returns false, the fast path has not one instruction more. The point looks
 /// at the switch after each object that it reports, and after trips. So trip the point when
 /// you switch its log on ([design/telemetry.md `.log`](crate::design::telemetry)).
+///
+/// What is not called on the point is not reported here: objects that are freed without it, such as a box that is
+/// dropped, are reported by a [`LoggedPool`](crate::LoggedPool).
 ///
 /// A commit is reported in the point's next slow path: before the next object is reserved, or
 /// when the point is emptied or dropped.
@@ -54,31 +57,42 @@ use tripoint_stack::Site;
 ///
 /// To use another control at the same point, such as a [`PointSampler`](crate::PointSampler), join
 /// both in a [`ControlPair`](tripoint_core::ControlPair).
-pub struct PointLogger<W, H> {
+pub struct PointLogger<W, H: EventHook> {
     is_on: W,
     hook: H,
     has_sites: bool,
     /// Whether the switch was on when the point last looked at it.
     is_logging: bool,
+    /// Whether the hook was notified that a call began, and not that it is over.
+    is_in_call: bool,
 }
 
 impl<W: Fn() -> bool, H: EventHook> PointLogger<W, H> {
     /// Reports to `hook` while `is_on` returns true. Both are called on the thread that owns the
     /// point, in a slow path, and may not use the point.
     pub const fn new(is_on: W, hook: H) -> Self {
-        Self { is_on, hook, has_sites: false, is_logging: false }
+        Self { is_on, hook, has_sites: false, is_logging: false, is_in_call: false }
     }
 
     /// Has the stack walked at each reserve, for [`EventHook::event_at`]. That takes 1 to 3 µs. Without
     /// the feature `std`, and on systems other than Linux, sites stay unknown.
     #[must_use]
-    pub fn with_sites(self) -> Self {
-        Self { has_sites: true, ..self }
+    pub const fn with_sites(mut self) -> Self {
+        self.has_sites = true;
+        self
+    }
+}
+
+impl<W, H: EventHook> PointLogger<W, H> {
+    fn end(&mut self) {
+        if core::mem::take(&mut self.is_in_call) {
+            self.hook.end_call();
+        }
     }
 }
 
 impl<W: Fn() -> bool, H: EventHook> Control for PointLogger<W, H> {
-    const OBSERVES_FRAMES: bool = true;
+    const OBSERVES_CALLS: bool = true;
 
     fn next_stop(&mut self) -> usize {
         self.is_logging = (self.is_on)();
@@ -86,8 +100,8 @@ impl<W: Fn() -> bool, H: EventHook> Control for PointLogger<W, H> {
     }
 
     fn reserved(&mut self, stop: Stop) {
-        let Stop { pool, buffer, object, size, unit, type_name, .. } = stop;
-        let event = Event::Reserve { pool, buffer, object, size, unit, type_name };
+        let Stop { pool, buffer, object, size, unit, requested, align, type_name, .. } = stop;
+        let event = Event::Reserve { pool, buffer, object, size, unit, requested, align, type_name };
         if self.has_sites {
             self.hook.event_at(event, Site::here().frames());
         } else {
@@ -103,10 +117,21 @@ impl<W: Fn() -> bool, H: EventHook> Control for PointLogger<W, H> {
         self.hook.event(Event::Abandon { pool, buffer, object });
     }
 
-    fn framed(&mut self, event: Event) {
+    fn called(&mut self, event: Event) {
         if self.is_logging {
             self.hook.event(event);
         }
+    }
+
+    fn begin_call(&mut self) {
+        if self.is_logging && !self.is_in_call {
+            self.hook.begin_call();
+            self.is_in_call = true;
+        }
+    }
+
+    fn end_call(&mut self) {
+        self.end();
     }
 
     fn move_stop(&mut self, left: usize) -> Option<usize> {
@@ -115,7 +140,14 @@ impl<W: Fn() -> bool, H: EventHook> Control for PointLogger<W, H> {
     }
 }
 
-impl<W, H> fmt::Debug for PointLogger<W, H> {
+/// The call that drops the point is over, and one that unwound.
+impl<W, H: EventHook> Drop for PointLogger<W, H> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<W, H: EventHook> fmt::Debug for PointLogger<W, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PointLogger").field("is_logging", &self.is_logging).finish_non_exhaustive()
     }

@@ -141,7 +141,7 @@ pub struct RecordedEvent {
 
 impl RecordedEvent {
     /// The event in the words of a record. The time in ns is not set.
-    pub(super) fn from_record(ring: usize, is_lasting: bool, head: Head, words: &[u64]) -> Self {
+    pub(crate) fn from_record(ring: usize, is_lasting: bool, head: Head, words: &[u64]) -> Self {
         let fields = match head.kind {
             RecordKind::Event(kind) => Fields::decode(kind, words.get(HEAD_WORDS..).unwrap_or_default()),
             _ => None,

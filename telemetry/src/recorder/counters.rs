@@ -135,7 +135,7 @@ impl Observed<'_> {
     #[cold]
     fn count_life(&self, image: &Image<'_>) {
         match *self.event {
-            Event::CreateArena { range } => {
+            Event::CreateArena { range, .. } => {
                 if let Some(entry) = image.arenas.entry_for(&self.arena_keys()) {
                     let base = if self.without_addresses { 0 } else { range.base().get() as u64 };
                     entry.set(ArenaWord::Base as usize, base);
@@ -143,7 +143,7 @@ impl Observed<'_> {
                 }
             }
             Event::DestroyArena { .. } => retire(self.arena(image)),
-            Event::CreatePool { pool, class } => {
+            Event::CreatePool { pool, class, .. } => {
                 self.count_at_arena(image, ArenaWord::PoolsCreated, 1);
                 let keys = self.pool_keys(u64::from(pool.get()));
                 image.pools.take_entry(&keys, |entry| entry.set_text(PoolWord::Class as usize, class));

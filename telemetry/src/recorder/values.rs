@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use tripoint_core::{Addr, AddrRange, BufferKind, Collected, PoolId, StepTime};
+use tripoint_core::{Addr, AddrRange, BufferKind, Collected, Error, PoolId, PoolOptions, RankSet, StepTime};
 
 /// A field that is one word.
 pub(super) trait Word: Copy {
@@ -53,6 +53,13 @@ impl Word for Option<PoolId> {
     }
 }
 
+impl Word for RankSet {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        u64::from(self.bits())
+    }
+}
+
 /// A field that is several words: the `parts` of the table.
 pub(super) trait Parts<const WORDS: usize>: Copy {
     fn parts(self) -> [u64; WORDS];
@@ -61,6 +68,12 @@ pub(super) trait Parts<const WORDS: usize>: Copy {
 impl Parts<2> for AddrRange {
     fn parts(self) -> [u64; 2] {
         [self.base().word(), self.size().word()]
+    }
+}
+
+impl Parts<{ PoolOptions::MAX }> for PoolOptions {
+    fn parts(self) -> [u64; PoolOptions::MAX] {
+        self.values().map(usize::word)
     }
 }
 
@@ -94,6 +107,12 @@ impl Text for Option<&'static str> {
     #[inline(always)]
     fn text(self) -> &'static str {
         self.unwrap_or("")
+    }
+}
+
+impl Text for Error {
+    fn text(self) -> &'static str {
+        self.name()
     }
 }
 

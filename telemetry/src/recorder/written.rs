@@ -9,8 +9,8 @@ use crate::recorder::values::{Parts, Text, Word};
 
 /// How the addresses of an event are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Addresses {
-    pub(super) left_out: bool,
+pub(crate) struct Addresses {
+    pub(crate) left_out: bool,
 }
 
 impl Addresses {
@@ -22,7 +22,7 @@ impl Addresses {
 }
 
 /// A way to write an event.
-pub(super) trait Way {
+pub(crate) trait Way {
     /// Writes the event if its kind is on. Returns false if that is not possible in this way; then nothing has
     /// changed.
     fn write<const FIELDS: usize, const TEXTS: usize>(
@@ -92,7 +92,7 @@ macro_rules! define {
         )]
         #[cold]
         #[inline(never)]
-        pub(super) fn any(arena: u64, event: &Event, number: impl Fn(Addr) -> u64, way: impl Way) -> bool {
+        pub(crate) fn any(arena: u64, event: &Event, number: impl Fn(Addr) -> u64, way: impl Way) -> bool {
             match event {
                 $(Event::$name { .. } => (|| $probe(arena, event, number, way))(),)+
                 _ => false,

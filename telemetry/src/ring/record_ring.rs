@@ -34,14 +34,14 @@ pub struct Record<'r, const FIELDS: usize, const TEXTS: usize> {
 
 impl<const FIELDS: usize, const TEXTS: usize> Record<'_, FIELDS, TEXTS> {
     /// The words of the record, its head included.
-    fn words(&self) -> usize {
+    pub(crate) fn words(&self) -> usize {
         let text = |text: &str| 1 + text_words(text.len().min(MAX_TEXT_BYTES));
         let texts: usize = self.texts.iter().map(|it| text(it)).sum();
         HEAD_WORDS + FIELDS + texts + self.site.len().min(MAX_FRAMES)
     }
 
     /// The words after the head.
-    fn body(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn body(&self) -> impl Iterator<Item = u64> {
         let texts = self.texts.iter().flat_map(|text| words_of_text(text, MAX_TEXT_BYTES));
         let site = self.site.iter().take(MAX_FRAMES).map(|&frame| frame as u64);
         texts.chain(site)

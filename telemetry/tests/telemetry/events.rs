@@ -4,8 +4,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 
 use tripoint_core::{
-    Addr, AddrRange, BufferKind, Collected, ContractWords, Error, Event, EventHook, PoolId, PoolSizes,
-    StepTime,
+    Addr, AddrRange, BufferKind, Collected, ContractWords, Error, Event, EventHook, PoolId, PoolOptions,
+    PoolSizes, RankSet, StepTime,
 };
 use tripoint_telemetry::Room;
 use tripoint_telemetry::format::{
@@ -34,6 +34,17 @@ fn range() -> AddrRange {
     AddrRange::with_size(addr(0x1000), 0x500).unwrap()
 }
 
+fn created_arena() -> Event {
+    let size = range().size();
+    Event::CreateArena {
+        grain: 64,
+        commit_limit: size,
+        range: range(),
+        memory: range(),
+        class: "ClientArena",
+    }
+}
+
 /// An event, its kind, its numbers, and its texts.
 pub(crate) type Expected = (Event, EventKind, Vec<(&'static str, u64)>, Vec<(&'static str, &'static str)>);
 
@@ -52,19 +63,42 @@ pub(crate) fn all_events() -> Vec<Expected> {
     let class = vec![("class", "Mvff")];
     let (heap, mutator) = (addr(0xb000), vec![("mutator", 7)]);
     vec![
-        (Event::CreateArena { range: range() }, EventKind::CreateArena, ranges.clone(), vec![]),
+        (
+            Event::CreateArena {
+                grain: 64,
+                commit_limit: 0x400,
+                range: range(),
+                memory: AddrRange::with_size(addr(0xfff), 0x502).unwrap(),
+                class: "ClientArena",
+            },
+            EventKind::CreateArena,
+            vec![
+                ("grain", 64),
+                ("commit_limit", 0x400),
+                ("base", 0x1000),
+                ("size", 0x500),
+                ("memory_base", 0xfff),
+                ("memory_size", 0x502),
+            ],
+            vec![("class", "ClientArena")],
+        ),
         (Event::DestroyArena { range: range() }, EventKind::DestroyArena, ranges.clone(), vec![]),
         (Event::Grow { size }, EventKind::Grow, vec![("size", 96)], vec![]),
         (Event::Shrink { size }, EventKind::Shrink, vec![("size", 96)], vec![]),
         (Event::GrowthRefused { size }, EventKind::GrowthRefused, vec![("size", 96)], vec![]),
-        (Event::CreatePool { pool, class: "Mvff" }, EventKind::CreatePool, vec![], class.clone()),
+        (
+            Event::CreatePool { pool, options: PoolOptions::new([24, 8, 4096]), class: "Mvff" },
+            EventKind::CreatePool,
+            vec![("option_1", 24), ("option_2", 8), ("option_3", 4096), ("option_4", 0), ("option_5", 0)],
+            class.clone(),
+        ),
         (Event::DestroyPool { pool, class: "Mvff" }, EventKind::DestroyPool, vec![], class),
         (Event::Extend { pool, base, size }, EventKind::Extend, places.clone(), vec![]),
         (Event::Retract { pool, base, size }, EventKind::Retract, places.clone(), vec![]),
         (
-            Event::CreatePoint { pool, buffer, kind: BufferKind::Mutator },
+            Event::CreatePoint { pool, buffer, ranks: RankSet::EXACT, kind: BufferKind::Mutator },
             EventKind::CreatePoint,
-            vec![],
+            vec![("ranks", 2)],
             vec![("kind", "mutator")],
         ),
         (Event::DestroyPoint { pool, buffer }, EventKind::DestroyPoint, vec![], vec![]),
@@ -86,10 +120,35 @@ pub(crate) fn all_events() -> Vec<Expected> {
             vec![],
         ),
         (
-            Event::Reserve { pool, buffer, object, size, unit: 32, type_name },
+            Event::Reserve { pool, buffer, object, size, unit: 32, requested: 90, align, type_name },
             EventKind::Reserve,
-            [objects.clone(), vec![("unit", 32)]].concat(),
+            [objects.clone(), vec![("unit", 32), ("requested", 90), ("align", 8)]].concat(),
             vec![("type_name", "Order")],
+        ),
+        (
+            Event::RefuseReserve { pool, buffer, requested: 90, align, type_name, error: Error::Limit },
+            EventKind::RefuseReserve,
+            vec![("requested", 90), ("align", 8)],
+            vec![("type_name", "Order"), ("error", "Limit")],
+        ),
+        (Event::EmptyPoint { pool, buffer }, EventKind::EmptyPoint, vec![], vec![]),
+        (
+            Event::FreeAtPoint { pool, buffer, object, size, align },
+            EventKind::FreeAtPoint,
+            aligned.clone(),
+            vec![],
+        ),
+        (
+            Event::RefuseAlloc { pool, size, align, type_name, error: Error::Frozen },
+            EventKind::RefuseAlloc,
+            vec![("size", 96), ("align", 8)],
+            vec![("type_name", "Order"), ("error", "Frozen")],
+        ),
+        (
+            Event::Resize { pool, object, size, align, new_size: 80, new_align: 4, resized: object },
+            EventKind::Resize,
+            [aligned.clone(), vec![("new_size", 80), ("new_align", 4), ("resized", 0x0b1ec7)]].concat(),
+            vec![],
         ),
         (Event::Commit { pool, buffer, object, size }, EventKind::Commit, objects.clone(), vec![]),
         (Event::Abandon { pool, buffer, object }, EventKind::Abandon, vec![("object", 0x0b1ec7)], vec![]),
@@ -311,13 +370,13 @@ fn words<const COUNT: usize>(entry: &[u64], words: [usize; COUNT]) -> [u64; COUN
 
 /// Creates two pools with a point each, and uses them twice.
 fn use_pools(hook: &dyn EventHook) {
-    hook.event(Event::CreateArena { range: range() });
+    hook.event(created_arena());
     hook.event(Event::Grow { size: 4096 });
     for number in [1, 2] {
         let (pool, buffer, base) = (PoolId::new(number).unwrap(), addr(0xb000 * number as usize), addr(1));
         let class = "a class whose name has more than 24 bytes";
-        hook.event(Event::CreatePool { pool, class });
-        hook.event(Event::CreatePoint { pool, buffer, kind: BufferKind::Internal });
+        hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class });
+        hook.event(Event::CreatePoint { pool, buffer, ranks: RankSet::empty(), kind: BufferKind::Internal });
         for size in [100, 50] {
             hook.event(Event::Extend { pool, base, size: 1000 });
             hook.event(Event::Fill { pool, buffer, base, size });
@@ -441,7 +500,11 @@ fn counters_count_whatever_is_switched_on() {
     assert_eq!(memory.file().live(SectionKind::Points).len(), 1);
     assert_eq!(memory.file().live(SectionKind::Pools).len(), 1);
     for number in 0..9 {
-        hook.event(Event::CreatePool { pool: PoolId::new(10 + number).unwrap(), class: "" });
+        hook.event(Event::CreatePool {
+            pool: PoolId::new(10 + number).unwrap(),
+            options: PoolOptions::NONE,
+            class: "",
+        });
     }
     assert_eq!(memory.file().live(SectionKind::Pools).len(), 4);
     assert_eq!(memory.file().left_out(SectionKind::Pools), 6);
@@ -454,7 +517,7 @@ fn sizes_of_a_pool_are_what_the_program_noted_last() {
     let memory = InMemory::new(&ROOM);
     let hook = memory.telemetry.arena_hook();
     let [pool, other] = [1, 2].map(|number| PoolId::new(number).unwrap());
-    hook.event(Event::CreatePool { pool, class: "Mvff" });
+    hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "Mvff" });
     for (total, free) in [(0, 0), (5_000, 70), (4_000, 4_000)] {
         if total > 0 {
             hook.note_sizes(pool, PoolSizes { total, free, largest_free: 1, high_water: 2 });

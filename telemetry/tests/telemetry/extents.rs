@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
 use tripoint_core::{
-    Addr, AddrRange, Arena, ClientArena, ClientArenaOptions, Event, EventHook, PoolId, Store,
+    Addr, AddrRange, Arena, ClientArena, ClientArenaOptions, Event, EventHook, PoolId, PoolOptions, Store,
 };
 use tripoint_oracle::{Random, effort};
 use tripoint_pools::{Mvff, MvffOptions};
@@ -78,8 +78,15 @@ fn extents_are_what_the_arena_says() {
 /// A pool whose extents do not follow each other.
 fn scattered(hook: &dyn EventHook, extents: usize) {
     let pool = PoolId::new(1).unwrap();
-    hook.event(Event::CreateArena { range: AddrRange::with_size(Addr::new(GRAIN), 1 << 20).unwrap() });
-    hook.event(Event::CreatePool { pool, class: "MVFF" });
+    let range = AddrRange::with_size(Addr::new(GRAIN), 1 << 20).unwrap();
+    hook.event(Event::CreateArena {
+        grain: GRAIN,
+        commit_limit: 1 << 20,
+        range,
+        memory: range,
+        class: "ClientArena",
+    });
+    hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });
     for number in 1..=extents {
         hook.event(Event::Extend { pool, base: Addr::new(2 * number * GRAIN), size: GRAIN });
     }

@@ -251,7 +251,14 @@ fn what_the_program_leaves_out_no_other_process_brings_back() {
         set_switch(&directory.path("telemetry.switches"), SwitchWord::WithoutAddresses, 0);
         let hook = telemetry.arena_hook();
         let (pool, buffer, base) = (PoolId::new(1).unwrap(), Addr::new(0xb000), Addr::new(0xba5e));
-        hook.event(Event::CreateArena { range: AddrRange::with_size(Addr::new(0x1000), 0x500).unwrap() });
+        let range = AddrRange::with_size(Addr::new(0x1000), 0x500).unwrap();
+        hook.event(Event::CreateArena {
+            grain: 64,
+            commit_limit: 0x500,
+            range,
+            memory: range,
+            class: "ClientArena",
+        });
         hook.event_at(Event::Fill { pool, buffer, base, size: 8 }, &[0xc0de]);
         let (base, buffers, addresses) = secrets(&file(&path));
         let expected: (_, &[u64]) =

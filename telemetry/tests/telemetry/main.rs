@@ -11,6 +11,8 @@ mod files;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod forks;
 mod lasting;
+#[cfg(unix)]
+mod log;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod names;
 mod objects;

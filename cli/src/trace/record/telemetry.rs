@@ -41,10 +41,10 @@ struct Import {
 impl Import {
     fn take(&mut self, event: &Event) {
         self.missed = self.missed.saturating_add(event.missed);
-        if let Some(entry) = entry_of(event)
-            && self.failure.is_none()
-        {
-            self.failure = self.convert(entry).err();
+        for entry in entries_of(event).into_iter().flatten() {
+            if self.failure.is_none() {
+                self.failure = self.convert(entry).err();
+            }
         }
     }
 
@@ -79,13 +79,26 @@ impl Import {
     }
 }
 
-/// What an event says of an object, as if it had been recorded; none if it names no object.
+/// What an event says of an object, as if it had been recorded; nothing if it names no object.
+fn entries_of(event: &Event) -> [Option<Entry>; 2] {
+    let entry = |code, address, size| Entry { code, align_log2: 0, thread: event.thread, address, size };
+    match &*event.event {
+        "resize" if event.object == 0 || event.resized == 0 => [None, None],
+        "resize" => {
+            let resized = entry(code::REALLOCATED, event.resized, event.new_size);
+            [Some(entry(code::REALLOC, event.object, event.size)), Some(resized)]
+        }
+        _ => [entry_of(event), None],
+    }
+}
+
+/// The same of an event that is one entry.
 fn entry_of(event: &Event) -> Option<Entry> {
     let is_aligned = event.align > MALLOC_ALIGN;
     let code = match &*event.event {
         "alloc" | "commit" if is_aligned => code::ALIGNED,
         "alloc" | "commit" => code::PLAIN,
-        "free" => code::FREE,
+        "free" | "free at point" => code::FREE,
         "thread detach" => code::END_THREAD,
         _ => return None,
     };

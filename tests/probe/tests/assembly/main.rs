@@ -79,7 +79,7 @@ fn the_fast_path_is_as_short_as_promised() {
 }
 
 /// A sampler or a logger at a point changes not one instruction of its fast path, on or off
-/// (design/sampling.md `.point`, design/telemetry.md `.log`).
+/// (design/sampling.md `.point`, design/telemetry.md `.log`, design/point-log.md `.req.off`).
 #[test]
 fn samplers_and_loggers_leave_the_fast_path_as_it_is() {
     let code = |name, end| without_labels(Function::find(&LISTING, name).fast_path(end).code);

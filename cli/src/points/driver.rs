@@ -1,0 +1,408 @@
+//! Makes the calls of a log one after another, and compares what they do with what the log says
+//! ([design/point-log.md `.replay`](tripoint_telemetry::design::point_log)).
+
+use core::alloc::Layout;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+
+use rustc_hash::FxHashSet;
+use tripoint::{Addr, Arena, BufferKind};
+use tripoint_telemetry::format::EventKind;
+use tripoint_telemetry::reader::{Fields, RecordedEvent};
+use tripoint_telemetry::{LogError, LogReader};
+
+use super::account::{Account, Bytes};
+use super::classes::{self, OtherClass};
+use super::fates::Fates;
+use super::hook::Hook;
+use super::objects::Impossible;
+use super::pool::{Call, Pool};
+use super::seen::Seen;
+use super::state::{PointState, PoolState, State};
+use super::verdict::{Divergence, Verdict};
+
+/// The most trips that the replay requests before one call.
+const TRIPS_MAX: u64 = 1 << 20;
+
+const NO_POOL: Impossible = Impossible("there is no such pool, which the log should have from its beginning");
+
+/// Why a replay ends before the log does.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The log cannot be read.
+    Log(LogError),
+    /// An event is one that no log has, or that is not replayed.
+    Impossible {
+        event: u64,
+        why: Impossible,
+    },
+    Diverged(Box<Divergence>),
+}
+
+impl From<LogError> for Stopped {
+    fn from(error: LogError) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// An event of the log, and what is compared of it; nothing of trips.
+#[derive(Debug)]
+struct Logged {
+    event: RecordedEvent,
+    seen: Option<Seen>,
+}
+
+/// How far a replay goes, and on what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aim {
+    /// The number of the last event.
+    pub(crate) until: u64,
+    /// Another class for all manual pools.
+    pub(crate) other: Option<OtherClass>,
+}
+
+/// A replay.
+pub(super) struct Driver<'a, A: Arena, R> {
+    arena: &'a A,
+    hook: &'a Hook,
+    log: LogReader<R>,
+    fates: &'a Fates,
+    aim: Aim,
+    /// The base of the arena in the log.
+    base: u64,
+    pools: BTreeMap<u64, Box<dyn Pool + 'a>>,
+    /// Events of the log up to the next call.
+    ahead: VecDeque<Logged>,
+    account: Account,
+    threads: FxHashSet<u32>,
+    calls: u64,
+    replayed: u64,
+    kinds: BTreeMap<&'static str, [u64; 2]>,
+    otherwise: [u64; 2],
+}
+
+impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
+    /// A replay in an arena that was just created, as the log's was.
+    pub(super) fn new(
+        arena: &'a A,
+        hook: &'a Hook,
+        log: LogReader<R>,
+        fates: &'a Fates,
+        aim: Aim,
+        created: RecordedEvent,
+    ) -> Self {
+        let base = match created.fields {
+            Fields::CreateArena { base, .. } => base,
+            _ => 0,
+        };
+        let mut driver = Self {
+            arena,
+            hook,
+            log,
+            fates,
+            aim,
+            base,
+            pools: BTreeMap::new(),
+            ahead: VecDeque::new(),
+            account: Account::default(),
+            threads: FxHashSet::default(),
+            calls: 0,
+            replayed: 0,
+            kinds: BTreeMap::new(),
+            otherwise: [0; 2],
+        };
+        driver.push(created);
+        driver
+    }
+
+    /// Makes all calls, up to the one that destroys the arena. Then [`Driver::verdict`] says what came of it.
+    pub(super) fn run(&mut self) -> Result<(), Stopped> {
+        let created = self.next_call()?;
+        created.map_or(Ok(()), |created| self.compare(&created))?;
+        while let Some(call) = self.next_call()? {
+            let first = self.ahead.front().map_or(call.serial, |logged| logged.event.serial);
+            if first > self.aim.until {
+                break;
+            }
+            if let Fields::DestroyArena { .. } = call.fields {
+                // The replay's arena is dropped after what there is was shown.
+                self.replayed += self.ahead.len() as u64;
+                break;
+            }
+            self.make(&call).map_err(|why| Stopped::Impossible { event: call.serial, why })?;
+            self.compare(&call)?;
+            self.calls += 1;
+        }
+        self.check_counters()
+    }
+
+    fn push(&mut self, event: RecordedEvent) {
+        let seen = Seen::of(&event.fields, self.base);
+        self.ahead.push_back(Logged { event, seen });
+    }
+
+    /// Reads one event of the log. Returns whether there was one.
+    fn read(&mut self) -> Result<bool, Stopped> {
+        let Some(event) = self.log.next_event()? else { return Ok(false) };
+        let is_replayed = Seen::of(&event.fields, 0).is_some() || matches!(event.fields, Fields::Trip { .. });
+        if !is_replayed {
+            let why = Impossible("events of this kind are not replayed");
+            return Err(Stopped::Impossible { event: event.serial, why });
+        }
+        self.push(event);
+        Ok(true)
+    }
+
+    /// Reads up to the next event that is a call. None at the end of the log.
+    fn next_call(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
+        loop {
+            if let Some(call) = self.ahead.back().filter(|last| last.seen.is_some_and(Seen::is_call)) {
+                return Ok(Some(call.event));
+            }
+            if !self.read()? {
+                break;
+            }
+        }
+        match self.ahead.front() {
+            None => Ok(None),
+            Some(first) => Err(self.diverged(&first.event, Some(first), "no call")),
+        }
+    }
+
+    /// Makes a call, after the trips that it observed.
+    fn make(&mut self, call: &RecordedEvent) -> Result<(), Impossible> {
+        for Logged { event, .. } in &self.ahead {
+            if let Fields::Trip { pool, buffer, requests, .. } = event.fields {
+                if requests > TRIPS_MAX {
+                    return Err(Impossible("more trips than are replayed were requested before it"));
+                }
+                self.pools.get(&pool).ok_or(NO_POOL)?.trip(buffer, requests)?;
+            }
+        }
+        match call.fields {
+            Fields::CreatePool { pool, option_1, option_2, option_3, option_4, option_5, class, .. } => {
+                let options = [option_1, option_2, option_3, option_4, option_5];
+                let class = class.as_str().unwrap_or_default();
+                // If it is refused, the event of the log is missing.
+                if let Ok(made) = classes::make(self.arena, self.hook, class, options, self.aim.other)? {
+                    self.pools.insert(pool, made);
+                }
+                Ok(())
+            }
+            Fields::DestroyPool { pool, .. } => self.pools.remove(&pool).map(drop).ok_or(NO_POOL),
+            _ => self.make_in_pool(call),
+        }
+    }
+
+    fn make_in_pool(&mut self, call: &RecordedEvent) -> Result<(), Impossible> {
+        let (pool, buffer, call) = self.call_of(call)?;
+        self.pools.get_mut(&pool).ok_or(NO_POOL)?.call(buffer, call)
+    }
+
+    /// The pool, the buffer and the call of an event; zero for no buffer.
+    fn call_of(
+        &self,
+        RecordedEvent { serial, fields, .. }: &RecordedEvent,
+    ) -> Result<(u64, u64, Call), Impossible> {
+        Ok(match *fields {
+            Fields::CreatePoint { pool, buffer, kind, .. } => {
+                let is_internal = kind.as_str() == Some("internal");
+                let kind = if is_internal { BufferKind::Internal } else { BufferKind::Mutator };
+                (pool, buffer, Call::CreatePoint(kind))
+            }
+            Fields::DestroyPoint { pool, buffer, .. } => (pool, buffer, Call::DestroyPoint),
+            Fields::Reserve { pool, buffer, object, size, unit, requested, align, .. } => {
+                let (layout, committed) = (layout(requested, align)?, self.fates.committed(*serial));
+                let (size, unit) = (size as usize, unit as usize);
+                (pool, buffer, Call::Reserve { layout, object, size, unit, committed })
+            }
+            Fields::RefuseReserve { pool, buffer, requested, align, .. } => {
+                let layout = layout(requested, align)?;
+                (pool, buffer, Call::Reserve { layout, object: 0, size: 0, unit: 0, committed: 0 })
+            }
+            Fields::EmptyPoint { pool, buffer, .. } => (pool, buffer, Call::Empty),
+            Fields::PushFrame { pool, buffer, init, .. } => (pool, buffer, Call::Push { init }),
+            Fields::PopFrame { pool, buffer, init, .. } => (pool, buffer, Call::Pop { init }),
+            Fields::FreeAtPoint { pool, buffer, object, size, align, .. } => {
+                (pool, buffer, Call::FreeAtPoint { object, layout: layout(size, align)? })
+            }
+            Fields::Alloc { pool, object, size, align, .. } => {
+                (pool, 0, Call::Alloc { layout: layout(size, align)?, object: Some(object) })
+            }
+            Fields::RefuseAlloc { pool, size, align, .. } => {
+                (pool, 0, Call::Alloc { layout: layout(size, align)?, object: None })
+            }
+            Fields::Free { pool, object, size, align, .. } => {
+                (pool, 0, Call::Free { object, layout: layout(size, align)? })
+            }
+            Fields::Resize { pool, object, size, align, new_size, new_align, resized, .. } => {
+                let (from, to) = (layout(size, align)?, layout(new_size, new_align)?);
+                (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
+            }
+            _ => return Err(Impossible("a second arena is not replayed: log each arena by itself")),
+        })
+    }
+
+    /// Compares all that a call did with the log.
+    fn compare(&mut self, call: &RecordedEvent) -> Result<(), Stopped> {
+        self.threads.insert(call.thread);
+        let mut events = Vec::new();
+        self.hook.take(&mut events);
+        if self.aim.other.is_some() {
+            self.count(&events);
+            return Ok(());
+        }
+        let base = self.arena.range().base().get() as u64;
+        let (mut logged_trips, mut trips) = (0, 0);
+        for event in events {
+            let replayed = RecordedEvent::of(&event).fields;
+            if let Fields::Trip { requests, .. } = replayed {
+                trips += requests;
+                continue;
+            }
+            let seen = Seen::of(&replayed, base);
+            let logged = self.next_logged(&mut logged_trips)?;
+            let is_same = logged.as_ref().is_some_and(|it| it.seen == seen && it.event.thread == call.thread);
+            if !is_same {
+                let replayed = seen.map(|seen| seen.to_string()).unwrap_or_default();
+                return Err(self.diverged(call, logged.as_ref(), &replayed));
+            }
+        }
+        if let Some(first) = self.ahead.pop_front() {
+            return Err(self.diverged(call, Some(&first), "nothing"));
+        }
+        if logged_trips != trips {
+            return Err(self.differs(call, &format!("{logged_trips} trips"), &format!("{trips} trips")));
+        }
+        Ok(())
+    }
+
+    /// The next event of the log that is no trip. Trips before it are added to `trips`.
+    fn next_logged(&mut self, trips: &mut u64) -> Result<Option<Logged>, Stopped> {
+        loop {
+            if self.ahead.is_empty() && !self.read()? {
+                return Ok(None);
+            }
+            let Some(logged) = self.ahead.pop_front() else { return Ok(None) };
+            self.replayed += 1;
+            self.account.add(&logged.event.fields);
+            match logged.event.fields {
+                Fields::Trip { requests, .. } => *trips += requests,
+                _ => return Ok(Some(logged)),
+            }
+        }
+    }
+
+    /// On another class: counts what the call did in the log and in the replay.
+    fn count(&mut self, events: &[tripoint::events::Event]) {
+        let replayed: Vec<_> = events.iter().map(|event| RecordedEvent::of(event).fields).collect();
+        let kind = |fields: &Fields| fields.kind().map_or("", EventKind::name);
+        let refusal = |fields: &Fields| Seen::of(fields, 0).is_some_and(Seen::is_refusal);
+        let was_refused = self.ahead.iter().any(|logged| refusal(&logged.event.fields));
+        match (was_refused, replayed.iter().any(refusal)) {
+            (false, true) => self.otherwise[0] += 1,
+            (true, false) => self.otherwise[1] += 1,
+            _ => {}
+        }
+        for logged in self.ahead.drain(..) {
+            self.replayed += 1;
+            self.kinds.entry(kind(&logged.event.fields)).or_default()[0] += 1;
+        }
+        for fields in &replayed {
+            self.kinds.entry(kind(fields)).or_default()[1] += 1;
+        }
+    }
+
+    /// Holds the counters of each buffer that is there and of the arena against the sums of the log.
+    fn check_counters(&self) -> Result<(), Stopped> {
+        if self.aim.other.is_some() {
+            return Ok(());
+        }
+        let at = |text: String, found: String| {
+            Stopped::Diverged(Box::new(Divergence {
+                event: self.replayed,
+                call: "counters at the end".into(),
+                call_event: self.replayed,
+                logged: text,
+                replayed: found,
+            }))
+        };
+        for pool in self.pools.values() {
+            let mut wrong = None;
+            pool.look(&mut |buffer, _, filled, emptied| {
+                let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
+                if expected != found {
+                    wrong = Some((format!("{expected:?}"), format!("{found:?}")));
+                }
+            });
+            if let Some((expected, found)) = wrong {
+                return Err(at(expected, found));
+            }
+        }
+        match self.account.differences(self.arena.counts()).first() {
+            Some((name, log, counted)) => Err(at(format!("{name} {log}"), format!("{name} {counted}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn diverged(&self, call: &RecordedEvent, logged: Option<&Logged>, replayed: &str) -> Stopped {
+        let text = logged.map_or_else(|| "the end".into(), |logged| self.text(logged));
+        let event = logged.map_or(self.replayed, |logged| logged.event.serial);
+        self.divergence(event, call, text, replayed.into())
+    }
+
+    fn differs(&self, call: &RecordedEvent, logged: &str, replayed: &str) -> Stopped {
+        self.divergence(call.serial, call, logged.into(), replayed.into())
+    }
+
+    fn divergence(&self, event: u64, call: &RecordedEvent, logged: String, replayed: String) -> Stopped {
+        let seen = Seen::of(&call.fields, self.base);
+        let call_text = seen.map(|seen| seen.to_string()).unwrap_or_default();
+        Stopped::Diverged(Box::new(Divergence {
+            event,
+            call: call_text,
+            call_event: call.serial,
+            logged,
+            replayed,
+        }))
+    }
+
+    fn text(&self, logged: &Logged) -> String {
+        logged.seen.map_or_else(|| "trip".into(), |seen| seen.to_string())
+    }
+
+    /// What came of the replay, and what there is now.
+    pub(super) fn verdict(&self, divergence: Option<Divergence>) -> Verdict {
+        let is_other = self.aim.other.is_some();
+        Verdict {
+            events: self.fates.events,
+            replayed: self.replayed,
+            calls: self.calls,
+            threads: self.threads.len(),
+            divergence,
+            kinds: is_other.then(|| self.kinds.clone()),
+            otherwise: is_other.then_some(self.otherwise),
+            state: self.state_now(),
+        }
+    }
+
+    fn state_now(&self) -> State {
+        let base = self.arena.range().base();
+        let (shift, mut state) = (base.get().wrapping_sub(self.base as usize), State::default());
+        for (&number, pool) in &self.pools {
+            let mut found = PoolState::new(number, pool.class(), pool.sizes_now());
+            pool.look(&mut |buffer, now, filled, emptied| {
+                let buffer = Addr::new((buffer as usize).wrapping_add(shift));
+                found.points.push(PointState::new(base, buffer, now, filled, emptied));
+            });
+            state.pools.push(found);
+        }
+        state
+    }
+}
+
+fn layout(size: u64, align: u64) -> Result<Layout, Impossible> {
+    let (size, align) = (usize::try_from(size).ok(), usize::try_from(align).ok());
+    let layout = size.zip(align).and_then(|(size, align)| Layout::from_size_align(size, align).ok());
+    layout.ok_or(Impossible("it has a layout that cannot be"))
+}

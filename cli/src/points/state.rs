@@ -1,0 +1,93 @@
+//! What there is at the end of a replay.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+use tripoint::points::Snapshot;
+use tripoint::{Addr, PoolSizes};
+
+use crate::error::Error;
+use crate::output::Output;
+
+/// The pools and points that are there. Addresses count from the arena's base.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct State {
+    pub(super) pools: Vec<PoolState>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PoolState {
+    pub(super) pool: u64,
+    pub(super) class: &'static str,
+    total: usize,
+    free: usize,
+    largest_free: usize,
+    high_water: usize,
+    pub(super) points: Vec<PointState>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PointState {
+    /// Its buffer.
+    buffer: usize,
+    /// None if the point has no memory.
+    words: Option<Words>,
+    filled: u64,
+    emptied: u64,
+}
+
+/// The words of a buffer.
+#[derive(Debug, Serialize)]
+struct Words {
+    base: usize,
+    init: usize,
+    alloc: usize,
+    limit: usize,
+}
+
+impl PoolState {
+    pub(super) fn new(pool: u64, class: &'static str, sizes: PoolSizes) -> Self {
+        let PoolSizes { total, free, largest_free, high_water } = sizes;
+        Self { pool, class, total, free, largest_free, high_water, points: Vec::new() }
+    }
+}
+
+impl PointState {
+    /// A point of an arena with this base. The limit is where the pool's memory ends: while all calls are logged, the
+    /// limit that the point sees is at `init`.
+    pub(super) fn new(base: Addr, buffer: Addr, now: Option<Snapshot>, filled: u64, emptied: u64) -> Self {
+        let at = |addr: Addr| addr.get().wrapping_sub(base.get());
+        let words = now.filter(|now| now.base != Addr::ZERO).map(|now| Words {
+            base: at(now.base),
+            init: at(now.init),
+            alloc: at(now.alloc),
+            limit: at(now.pool_limit),
+        });
+        Self { buffer: at(buffer), words, filled, emptied }
+    }
+}
+
+impl State {
+    pub(super) fn write(&self, out: &mut Output) -> Result<(), Error> {
+        for PoolState { pool, class, total, free, largest_free, high_water, points } in &self.pools {
+            writeln!(
+                out,
+                "pool {pool} {class}: {total} B, {free} B free, {largest_free} B in one piece, at most {high_water} B"
+            )?;
+            for PointState { buffer, words, filled, emptied } in points {
+                write!(out, "  point +{buffer:#x}: ")?;
+                match words {
+                    Some(Words { base, init, alloc, limit }) => {
+                        write!(
+                            out,
+                            "base +{base:#x}, init +{init:#x}, alloc +{alloc:#x}, limit +{limit:#x}"
+                        )?;
+                    }
+                    None => write!(out, "no memory")?,
+                }
+                writeln!(out, "; filled {filled} B, emptied {emptied} B")?;
+            }
+        }
+        Ok(())
+    }
+}

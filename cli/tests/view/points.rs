@@ -1,0 +1,155 @@
+//! Logs of points are replayed with the same outcome of every call, and logs that were changed are not
+//! (design/point-log.md).
+
+use std::io::Write as _;
+
+use tempfile::NamedTempFile;
+
+use self::programs::{Length, Logged};
+use crate::run::{Ran, run};
+
+mod changed;
+mod programs;
+
+/// A log in a file.
+fn file(log: &[u8]) -> NamedTempFile {
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(log).unwrap();
+    file
+}
+
+fn replay(arguments: &[&str], log: &[u8]) -> Ran {
+    run(&[&["replay"], arguments].concat(), file(log).path())
+}
+
+fn assert_same(Logged { log, events, .. }: &Logged) {
+    let ran = replay(&["--json"], log);
+    assert_eq!(ran.status, Some(0), "{}{}", ran.out, ran.err);
+    let (json, events) = (ran.json(), *events);
+    assert!(json["divergence"].is_null(), "{json}");
+    assert_eq!((json["events"].as_u64(), json["replayed"].as_u64()), (Some(events), Some(events)));
+    // All events of a call belong to it, so there are fewer calls.
+    let calls = json["calls"].as_u64().unwrap();
+    assert!(calls > events / 10 && calls < events, "{calls} calls in {events} events");
+}
+
+/// (design/point-log.md `.req.same`)
+#[test]
+fn an_order_book_is_replayed() {
+    let logged = programs::order_book(1, Length::SHORT);
+    assert_same(&logged);
+    assert!(logged.kinds_include(&[
+        "free at point",
+        "push frame",
+        "pop frame",
+        "alloc",
+        "free",
+        "commit",
+        "abandon"
+    ]));
+}
+
+/// (design/point-log.md `.req.same`)
+#[test]
+fn random_runs_of_each_class_are_replayed() {
+    for class in programs::CLASSES {
+        let logged = programs::random_run(class, 2, Length::SHORT);
+        assert_same(&logged);
+        assert!(logged.kinds_include(&[
+            "reserve",
+            "commit",
+            "abandon",
+            "fill",
+            "empty",
+            "empty point",
+            "trip"
+        ]));
+    }
+    let full = programs::random_run("MVFF", 3, Length::SHORT);
+    assert!(full.kinds_include(&["refuse reserve", "refuse alloc", "resize"]), "{:?}", full.kinds());
+}
+
+/// (design/point-log.md `.req.order`)
+#[test]
+fn threads_are_replayed_in_the_order_of_the_log() {
+    let logged = programs::threads(4, Length::SHORT);
+    assert_same(&logged);
+    let json = replay(&["--json"], &logged.log).json();
+    assert_eq!(json["threads"], 5, "four, and the one that makes the pools");
+}
+
+/// The state up to an event has the points that are there then (design/point-log.md `.state`).
+#[test]
+fn a_replay_ends_where_it_is_asked_to_and_shows_what_is_there() {
+    let Logged { log, events, .. } = programs::order_book(5, Length::SHORT);
+    let ran = replay(&["--until", &(events / 2).to_string(), "--json"], &log);
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    let json = ran.json();
+    let replayed = json["replayed"].as_u64().unwrap();
+    assert!(replayed.abs_diff(events / 2) < 20, "{replayed} of {events}");
+    let pools = json["state"]["pools"].as_array().unwrap();
+    assert_eq!(
+        pools.iter().map(|pool| pool["class"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["MFS", "MVFF", "SNC"]
+    );
+    for point in pools.iter().flat_map(|pool| pool["points"].as_array().unwrap()) {
+        let word = |name: &str| point["words"][name].as_u64().unwrap_or(0);
+        assert!(
+            word("base") <= word("init") && word("init") <= word("alloc") && word("alloc") <= word("limit")
+        );
+    }
+    let text = replay(&["--until", "100"], &log);
+    assert!(
+        text.out.contains("every call has the same outcome") && text.out.contains("pool 2 MFS: "),
+        "{}",
+        text.out
+    );
+}
+
+/// (design/point-log.md `.other`)
+#[test]
+fn another_class_does_the_same_calls_and_what_differs_is_counted() {
+    let Logged { log, events, .. } = programs::order_book(6, Length::SHORT);
+    let ran = replay(&["--on", "tlsf", "--json"], &log);
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+    let json = ran.json();
+    assert_eq!(json["replayed"], events);
+    let [logged, replayed] = [0, 1].map(|run| json["kinds"]["commit"][run].as_u64().unwrap());
+    assert!(logged > 0 && logged == replayed, "as many objects are committed in any class");
+    assert_eq!(json["otherwise"], serde_json::json!([0, 0]));
+}
+
+/// (design/point-log.md `.req.whole`)
+#[test]
+fn a_log_that_is_not_whole_is_refused() {
+    let Logged { log, .. } = programs::order_book(7, Length::SHORT);
+    let cut = replay(&[], &log[..log.len() - 40]);
+    assert!(cut.status == Some(2) && cut.err.contains("no end"), "{}", cut.err);
+    let late = programs::without_the_arena();
+    let ran = replay(&[], &late);
+    assert!(ran.status == Some(2) && ran.err.contains("does not begin with its arena"), "{}", ran.err);
+    let unlogged = programs::with_an_unlogged_point();
+    let ran = replay(&[], &unlogged);
+    assert!(
+        ran.status == Some(1) && ran.out.contains("the replay diverges at event"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+}
+
+/// A million events and more, of all programs: `cargo test -p tripoint-cli --test view long_logs -- --ignored --nocapture`.
+#[test]
+#[ignore = "it takes minutes"]
+fn long_logs_are_replayed() {
+    let mut events = 0;
+    let mut assert_one = |logged: Logged| {
+        assert_same(&logged);
+        events += logged.events;
+    };
+    assert_one(programs::order_book(11, Length::LONG));
+    programs::CLASSES.into_iter().for_each(|class| assert_one(programs::random_run(class, 12, Length::LONG)));
+    assert_one(programs::threads(13, Length::LONG));
+    println!("{events} events, each replayed with the same outcome");
+    assert!(events >= 1_000_000, "{events} events");
+}
