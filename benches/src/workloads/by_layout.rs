@@ -30,16 +30,28 @@ pub(super) trait Memory {
     fn put(&self, place: NonNull<u8>, layout: Layout);
 }
 
-impl<P: ManualPool> Memory for &Cache<'_, P> {
+impl<P: ManualPool> Memory for Cache<'_, P> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
-        Store::alloc(*self, layout).unwrap()
+        Store::alloc(self, layout).unwrap()
     }
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { Store::free(*self, place, layout) };
+        // SAFETY: allocated here or in a cache of the same pool with equal classes, freed once.
+        unsafe { Store::free(self, place, layout) };
+    }
+}
+
+impl<M: Memory> Memory for &M {
+    #[inline(always)]
+    fn get(&self, layout: Layout) -> NonNull<u8> {
+        (**self).get(layout)
+    }
+
+    #[inline(always)]
+    fn put(&self, place: NonNull<u8>, layout: Layout) {
+        (**self).put(place, layout);
     }
 }
 
@@ -59,7 +71,7 @@ impl<P: ManualPool> Memory for Uncached<'_, P> {
     }
 }
 
-impl Memory for &RefCell<Talc<Manual, DefaultBinning>> {
+impl Memory for RefCell<Talc<Manual, DefaultBinning>> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
         // SAFETY: no layout here has size zero.
@@ -73,7 +85,7 @@ impl Memory for &RefCell<Talc<Manual, DefaultBinning>> {
     }
 }
 
-impl Memory for &RefCell<Rlsf<'static, u32, u32, 24, 32>> {
+impl Memory for RefCell<Rlsf<'static, u32, u32, 24, 32>> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
         self.borrow_mut().allocate(layout).unwrap()

@@ -200,6 +200,13 @@ impl Rotation {
     pub(super) fn new() -> Self {
         Self { objects: vec![[0; 8]; 2 * PLACES], next: 0 }
     }
+
+    /// The next place.
+    #[inline(always)]
+    pub(super) fn place(&mut self) -> NonNull<Object> {
+        self.next = (self.next + 1) % (2 * PLACES);
+        NonNull::from(&mut self.objects[self.next])
+    }
 }
 
 impl Objects for Rotation {
@@ -207,21 +214,76 @@ impl Objects for Rotation {
 
     #[inline(always)]
     fn make(&mut self, object: Object) -> NonNull<Object> {
-        self.next = (self.next + 1) % (2 * PLACES);
-        let place = &mut self.objects[self.next];
-        *place = object;
-        NonNull::from(place)
+        let place = self.place();
+        // SAFETY: a place, which nothing else uses.
+        unsafe { place.write(object) };
+        place
     }
 
     #[inline(always)]
     fn take_back(&mut self, _object: NonNull<Object>) {}
 }
 
-/// What the consuming thread does for one contender in one round.
-type Consumer<'a> = Box<dyn FnMut(&Ring) -> Duration + Send + 'a>;
+/// What the producing thread does for one contender in one round.
+pub(super) type Producer<'a> = Box<dyn FnMut(&Ring) -> Duration + 'a>;
+/// What the consuming thread does for it.
+pub(super) type Consumer<'a> = Box<dyn FnMut(&Ring) -> Duration + Send + 'a>;
+
+fn producer<'a>(mut objects: impl Objects<Handle = NonNull<Object>> + 'a) -> Producer<'a> {
+    Box::new(move |ring| ring.produce(MESSAGES, |index| objects.make([index as u64; 8])))
+}
 
 fn consumer<'a>(mut end: impl TakeBack + Send + 'a) -> Consumer<'a> {
     Box::new(move |ring| ring.consume(MESSAGES, |object| end.take_back(object)))
+}
+
+/// A contender that takes its own objects back.
+fn same<'a, O>(name: &'static str, makes: O, frees: O) -> (&'static str, Producer<'a>, Consumer<'a>)
+where
+    O: Objects<Handle = NonNull<Object>> + Send + 'a,
+{
+    (name, producer(makes), consumer(Same(frees)))
+}
+
+/// Has contenders take turns, with both ends on processors of their own, and makes a table of it.
+pub(super) fn race(
+    title: &str,
+    rounds: usize,
+    messages: usize,
+    contenders: Vec<(&'static str, Producer<'_>, Consumer<'_>)>,
+) -> Table {
+    let ring = Ring::default();
+    let (order, orders) = mpsc::channel::<usize>();
+    let (done, all_done) = mpsc::channel::<Duration>();
+    let (mut producers, mut consumers) = (Vec::new(), Vec::new());
+    for (name, producer, consumer) in contenders {
+        producers.push((name, producer));
+        consumers.push(consumer);
+    }
+    pin(0);
+    thread::scope(|scope| {
+        let ring = &ring;
+        scope.spawn(move || {
+            pin(1);
+            for which in orders {
+                done.send(consumers[which](ring)).expect("the measuring thread");
+            }
+        });
+        let round = |which: usize, produce: &mut Producer<'_>| {
+            order.send(which).expect("the other end");
+            produce(ring) + all_done.recv().expect("the other end")
+        };
+        let round = &round;
+        let mut contenders: Vec<_> = producers
+            .into_iter()
+            .enumerate()
+            .map(|(which, (name, mut produce))| Contender::new(name, move || round(which, &mut produce)))
+            .collect();
+        let table = Table::of(title, &compare(&mut contenders, rounds, messages));
+        drop(contenders);
+        drop(order);
+        table
+    })
 }
 
 pub(super) fn measure(rounds: usize) -> Vec<Table> {
@@ -247,62 +309,19 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
         [&descriptors[2], &descriptors[3]].map(|end| Cache::with_depot(&mvff_depot, end).unwrap());
     let [alone_makes, alone_frees] =
         [&descriptors[4], &descriptors[5]].map(|end| Cache::create(&tlsf, end).unwrap());
-    let mut consumers = [
-        consumer(cached.returns()),
-        consumer(Same(&locked)),
-        consumer(Same(General(MiMalloc))),
-        consumer(Same(General(MiMallocDirect))),
-        consumer(Same(General(SnMalloc))),
-        consumer(Same(General(Jemalloc))),
-        consumer(Same(General(System))),
-        consumer(tlsf_frees),
-        consumer(mvff_frees),
-        consumer(alone_frees),
-        consumer(Same(Rotation::new())),
-        consumer(Same(General(RustyAlloc))),
+    let contenders = vec![
+        ("Mfs, cache and returns", producer(&cache), consumer(cached.returns())),
+        same("Mfs, lock", &locked, &locked),
+        same("mimalloc (goal 1.82)", General(MiMalloc), General(MiMalloc)),
+        same("mi_malloc (goal 1.82)", General(MiMallocDirect), General(MiMallocDirect)),
+        same("snmalloc", General(SnMalloc), General(SnMalloc)),
+        same("jemalloc (goal 1.82)", General(Jemalloc), General(Jemalloc)),
+        same("system malloc", General(System), General(System)),
+        ("Tlsf, caches and depot", producer(&tlsf_makes), consumer(tlsf_frees)),
+        ("Mvff, caches and depot", producer(&mvff_makes), consumer(mvff_frees)),
+        ("Tlsf, caches without a depot", producer(&alone_makes), consumer(alone_frees)),
+        same(NULL, Rotation::new(), Rotation::new()),
+        same("rusty_alloc", General(RustyAlloc), General(RustyAlloc)),
     ];
-    let ring = Ring::default();
-    let (order, orders) = mpsc::channel::<usize>();
-    let (done, all_done) = mpsc::channel::<Duration>();
-    pin(0);
-    thread::scope(|scope| {
-        let ring = &ring;
-        scope.spawn(move || {
-            pin(1);
-            for which in orders {
-                done.send(consumers[which](ring)).unwrap();
-            }
-        });
-        let round = |which, produce: &mut dyn FnMut() -> Duration| {
-            order.send(which).unwrap();
-            produce() + all_done.recv().unwrap()
-        };
-        let mut contenders = [
-            Contender::new("Mfs, cache and returns", produced(ring, &cache, 0, &round)),
-            Contender::new("Mfs, lock", produced(ring, &locked, 1, &round)),
-            Contender::new("mimalloc (goal 1.82)", produced(ring, General(MiMalloc), 2, &round)),
-            Contender::new("mi_malloc (goal 1.82)", produced(ring, General(MiMallocDirect), 3, &round)),
-            Contender::new("snmalloc", produced(ring, General(SnMalloc), 4, &round)),
-            Contender::new("jemalloc (goal 1.82)", produced(ring, General(Jemalloc), 5, &round)),
-            Contender::new("system malloc", produced(ring, General(System), 6, &round)),
-            Contender::new("Tlsf, caches and depot", produced(ring, &tlsf_makes, 7, &round)),
-            Contender::new("Mvff, caches and depot", produced(ring, &mvff_makes, 8, &round)),
-            Contender::new("Tlsf, caches without a depot", produced(ring, &alone_makes, 9, &round)),
-            Contender::new(NULL, produced(ring, Rotation::new(), 10, &round)),
-            Contender::new("rusty_alloc", produced(ring, General(RustyAlloc), 11, &round)),
-        ];
-        let table = Table::of("64 bytes across a ring", &compare(&mut contenders, rounds, MESSAGES));
-        drop(contenders);
-        drop(order);
-        vec![table]
-    })
-}
-
-fn produced<'a, O: Objects<Handle = NonNull<Object>> + 'a>(
-    ring: &'a Ring,
-    mut objects: O,
-    which: usize,
-    round: &'a dyn Fn(usize, &mut dyn FnMut() -> Duration) -> Duration,
-) -> impl FnMut() -> Duration + 'a {
-    move || round(which, &mut || ring.produce(MESSAGES, |index| objects.make([index as u64; 8])))
+    vec![race("64 bytes across a ring", rounds, MESSAGES, contenders)]
 }

@@ -50,7 +50,7 @@ pub unsafe trait ManualPool: PoolClass + Store {
     fn note_damage(&self) {}
 
     /// The most bytes of free memory that the pool keeps when objects are freed; what is above returns to its arena. A
-    /// front end that keeps objects for later should not keep more. The default is `usize::MAX`: the pool keeps all.
+    /// front end that keeps objects for later should not keep more. The default is `usize::MAX`: all, or not known.
     fn spare(&self) -> usize {
         usize::MAX
     }

@@ -17,7 +17,8 @@ use crate::link::{Damaged, LinkKey};
 /// Batches of free blocks between a pool and its caches ([`Cache::with_depot`](super::Cache::with_depot)).
 ///
 /// A cache that has too many blocks of a class hands a batch of them to the depot, and one that has none takes a
-/// batch. Both take a short lock of the class, and the same time however many blocks a batch has. So blocks
+/// batch. Both take a short lock of the class, and the same time however many blocks a batch has, unless the depot
+/// [grows](Depot::growing). So blocks
 /// that one thread allocates and another frees return to the first without the pool's lock.
 ///
 /// The depot keeps at most a number of bytes, or a part of its pool. It returns what it keeps to the pool when it is
@@ -61,6 +62,9 @@ pub struct Depot<'p, P: ManualPool> {
     grows: bool,
 }
 
+/// How many classes a cache looks at that found no batch in a growing depot.
+const LOOKS: usize = 4;
+
 /// The part of its pool's memory that a growing depot keeps.
 const SHARE: usize = 2;
 
@@ -74,8 +78,8 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     /// An empty depot that grows with its pool, for a program that drops large structures and makes others. It keeps at most
     /// `least` bytes or, if that is more, half of the [memory](tripoint_core::PoolHeader::total) of the pool, but not more
     /// than the pool [keeps](ManualPool::spare). If the pool shrinks, the depot admits no batch until it keeps no more than
-    /// this. If it keeps more than half of this, batches of which no cache has need return to the pool before that has to
-    /// grow for others (design/cache.md `.depot.growth`).
+    /// this. If it keeps more than half of this, a cache that finds no batch has it return one that others have not looked
+    /// for (design/cache.md `.depot.growth`).
     #[must_use]
     pub fn growing(pool: &'p P, classes: CacheClasses, least: usize) -> Self {
         Self::with_growth(pool, classes, least, true)
@@ -136,7 +140,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         let taken = self.pop(index);
         if taken.is_none() && self.grows && self.kept() > self.bound() / 2 {
             // The cache goes to the pool next, which may have to grow while others' blocks wait here.
-            self.return_idle_batch(index, self.classes.as_slice().len());
+            self.return_idle_batch(index, LOOKS);
         }
         taken
     }

@@ -185,7 +185,7 @@ fn turns_that_ask_the_pool(turns: usize, makes: usize, frees: usize) -> usize {
         asked += usize::from(turn + 10_000 >= turns && used(&pool) != before);
     }
     for (object, size) in live {
-        // SAFETY: as above.
+        // SAFETY: allocated with this layout from a cache of the same depot; freed once.
         unsafe { frees.free(object, size) };
     }
     asked

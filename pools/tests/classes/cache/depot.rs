@@ -220,11 +220,11 @@ fn a_growing_depot_keeps_half_of_its_pool() {
     }
 }
 
-/// What one phase of a program left in a growing depot is used by the next, which needs another size, before the pool
-/// grows. The control is a depot that may keep as much and does not grow.
+/// What one phase of a program left in a growing depot is used by the next, which needs another size. The control is a
+/// depot that may keep as much and does not grow.
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_pool_grows_only_if_its_growing_depot_has_nothing_to_return() {
+fn a_growing_depot_returns_what_a_former_phase_left() {
     const LARGE: Layout = layout(128, 8);
     let growth = |grows: bool| {
         let mut memory = memory(64);
