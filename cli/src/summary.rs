@@ -382,6 +382,11 @@ fn points(counters: &Counters, fills: &HashMap<u64, u64>) -> Vec<PointFills> {
     counters.points.entries.iter().map(fills_of).collect()
 }
 
+/// A damaged file may have any numbers.
+fn sum<const COUNT: usize>(counts: [u64; COUNT]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 fn losses(events_missed: u64, lasting_missed: u64, end: &End) -> Losses {
     let counters = &end.counters;
     let Counters { arenas, pools, extents, points, .. } = counters;
@@ -390,17 +395,21 @@ fn losses(events_missed: u64, lasting_missed: u64, end: &End) -> Losses {
         events_missed,
         lasting_missed,
         events_dropped: end.threads.iter().map(|thread| thread.dropped).sum(),
-        left_out: arenas.left_out
-            + pools.left_out
-            + extents.left_out
-            + points.left_out
-            + counters.samples.left_out
-            + objects.map_or(0, |objects| objects.left_out),
-        unsteady: arenas.unsteady
-            + pools.unsteady
-            + extents.unsteady
-            + points.unsteady
-            + counters.tallies.unsteady,
+        left_out: sum([
+            arenas.left_out,
+            pools.left_out,
+            extents.left_out,
+            points.left_out,
+            counters.samples.left_out,
+            objects.map_or(0, |objects| objects.left_out),
+        ]),
+        unsteady: sum([
+            arenas.unsteady,
+            pools.unsteady,
+            extents.unsteady,
+            points.unsteady,
+            counters.tallies.unsteady,
+        ]),
     }
 }
 

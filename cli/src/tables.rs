@@ -170,7 +170,7 @@ pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let losses = &summary.losses;
     let all = [
         (losses.events_missed, "events were overwritten before they were read, or are damaged"),
-        (losses.lasting_missed, "of them are violations, alarms, phases or names of threads"),
+        (losses.lasting_missed, "of them are violations, alarms or phases"),
         (losses.events_dropped, "events were dropped, because their ring was in use"),
         (losses.left_out, "things found no entry in a table"),
         (losses.unsteady, "entries changed whenever they were read"),

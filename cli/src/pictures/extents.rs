@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::PoolKey;
-use crate::source::counters::{Extent, Table};
+use crate::source::counters::{Extent, Pool, Table};
 
 /// The blocks of one arena by their first addresses: the end, and the pool.
 pub(super) type Blocks = BTreeMap<u64, (u64, u64)>;
@@ -51,13 +51,25 @@ impl Extents {
         }
     }
 
-    /// Notes which addresses pools have by now, as the program itself counts them. If all are known, pools have no others.
-    pub(super) fn know(&mut self, extents: &Table<Extent>) {
-        if extents.left_out == 0 && extents.unsteady == 0 && !extents.entries.is_empty() {
-            self.now.clear();
-        }
+    /// Notes which addresses pools have by now, as the program itself counts them. A pool has no others, if these are as many
+    /// bytes as it has. If they are more, two threads changed them at the same moment, and they are not known.
+    pub(super) fn know(&mut self, extents: &Table<Extent>, pools: &Table<Pool>) {
+        let mut of_pools = BTreeMap::<PoolKey, Vec<&Extent>>::new();
         for extent in &extents.entries {
-            self.extend(PoolKey { arena: extent.arena, pool: extent.pool }, extent.base, extent.bytes);
+            of_pools.entry(PoolKey { arena: extent.arena, pool: extent.pool }).or_default().push(extent);
+        }
+        for pool in pools.entries.iter().filter(|pool| pool.is_live) {
+            let key = PoolKey { arena: pool.arena, pool: pool.pool };
+            let extents = of_pools.remove(&key).unwrap_or_default();
+            let bytes = extents.iter().fold(0_u64, |bytes, extent| bytes.saturating_add(extent.bytes));
+            if bytes == pool.held()
+                && let Some(blocks) = self.now.get_mut(&key.arena)
+            {
+                blocks.retain(|_, (_, owner)| *owner != key.pool);
+            }
+            if bytes <= pool.held() {
+                extents.iter().for_each(|extent| self.extend(key, extent.base, extent.bytes));
+            }
         }
     }
 
@@ -112,5 +124,25 @@ mod tests {
         extents.destroy(OTHER);
         let (blocks, is_before) = extents.of(1).unwrap();
         assert_eq!((blocks, is_before), (&BTreeMap::from(expected), true));
+    }
+
+    /// What events proved is kept, unless the program's account of a pool is whole.
+    #[test]
+    fn a_pool_has_the_addresses_that_the_program_counts_if_they_are_all() {
+        let block = |pool: u64| BTreeMap::from([(0x1000, (0x3000, pool))]);
+        for (counted, held, expected) in [
+            (Some(0x5000), 0x2000, BTreeMap::from([(0x5000, (0x7000, 7))])),
+            (None, 0, BTreeMap::new()),
+            (None, 0x2000, block(7)),
+            (Some(0x5000), 0x1000, block(7)),
+        ] {
+            let mut extents = Extents::default();
+            extents.extend(ONE, 0x1000, 0x2000);
+            let extent = counted.map(|base| Extent { arena: 1, pool: 7, base, bytes: 0x2000 });
+            let pool = Pool { is_live: true, arena: 1, pool: 7, extended: held, ..Pool::default() };
+            let pools = Table { entries: vec![pool], left_out: 0, unsteady: 0 };
+            extents.know(&Table { entries: extent.into_iter().collect(), left_out: 0, unsteady: 0 }, &pools);
+            assert_eq!(extents.now[&1], expected, "{counted:?} of {held:#x}");
+        }
     }
 }

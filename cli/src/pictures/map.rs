@@ -103,11 +103,14 @@ fn name(observed: &Observed, pool: PoolKey) -> String {
     }
 }
 
+/// No arena is larger: such offsets are of a damaged file.
+const MOST: u64 = 1 << 60;
+
 /// Blocks in whole cells, as offsets from the base, joined if neighbours are of one pool.
 fn cells(blocks: &Blocks, base: u64, cell: u64) -> Vec<(u64, u64, u64)> {
     let mut most = BTreeMap::<u64, (u64, u64)>::new();
     for (first, (last, pool)) in blocks {
-        let (mut at, end) = (first - base, last - base);
+        let [mut at, end] = [first, last].map(|address| address.saturating_sub(base).min(MOST));
         while at < end {
             let number = at / cell;
             let until = end.min((number + 1) * cell);

@@ -84,7 +84,9 @@ impl Observed {
             Entry::Event(event) => {
                 if let Some(ns) = event.ns {
                     self.see(ns);
-                    self.gaps.extend(self.missing.remove(&event.ring).then_some(ns));
+                    // An event that lasts is in another ring, and ends no gap of this one.
+                    let ends_gap = !event.is_lasting && self.missing.remove(&event.ring);
+                    self.gaps.extend(ends_gap.then_some(ns));
                     self.add_event(event, ns);
                 }
             }
@@ -139,7 +141,7 @@ impl Observed {
     }
 
     fn add_end(&mut self, counters: &Counters) {
-        self.extents.know(&counters.extents);
+        self.extents.know(&counters.extents, &counters.pools);
         self.has_unknown_pools = counters.pools.left_out > 0;
     }
 

@@ -80,7 +80,7 @@ impl Arena {
     }
 }
 
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Pool {
     pub(crate) is_live: bool,
     pub(crate) class: String,

@@ -20,8 +20,8 @@ pub struct Room {
     /// [`MAX_RING_BYTES`](crate::format::MAX_RING_BYTES). 64 KiB by default, for the last thousand events of each
     /// thread.
     pub ring_bytes: usize,
-    /// The bytes of records in a second ring of each thread, for events that last: violations, alarms, phases, and the
-    /// names of threads that attach. No other event overwrites them. It is rounded up in the same way; 8 KiB by default,
+    /// The bytes of records in a second ring of each thread, for events that last: violations, alarms and phases. No other
+    /// event overwrites them. It is rounded up in the same way; 8 KiB by default,
     /// for the last 14 violations of each thread at least. With 0 there is no second ring, and these events are written
     /// to the first one.
     pub lasting_bytes: usize,

@@ -147,9 +147,8 @@ impl Reader {
         self.cursor(SectionKind::Rings, ring, start)
     }
 
-    /// The events of a thread's second ring, which frequent events do not overwrite: violations, alarms, phases, and the
-    /// names of threads that attached; `None` if there is no such ring. If the writer had no room for second rings, these events are
-    /// in the first.
+    /// The events of a thread's second ring, which frequent events do not overwrite: violations, alarms and phases; `None` if
+    /// there is no such ring. If the writer had no room for second rings, these events are in the first.
     #[must_use]
     pub fn lasting_events(&self, ring: usize, start: Start) -> Option<RingCursor<'_>> {
         self.cursor(SectionKind::LastingRings, ring, start)

@@ -32,7 +32,7 @@ impl Telemetry {
     pub fn attach(&self, name: &str) -> Attached<'_> {
         if self.may_write() {
             thread::attach(self.image(), self.clock(), name);
-            self.write(Place::Lasting, EventKind::ThreadAttach, false, [], [name], &[]);
+            self.write(Place::Recent, EventKind::ThreadAttach, false, [], [name], &[]);
         }
         Attached { telemetry: self, thread: PhantomData }
     }

@@ -4,12 +4,15 @@
 
 use core::ops::Range;
 
+use tripoint_core::internal::Update;
+
 use crate::file::image::Image;
 use crate::file::table::{Entry, Table};
 use crate::format::{ExtentWord, PoolWord};
 
-/// The extents of a pool. The pool's own lock, or that it changes only itself, keeps two threads from changing one extent
-/// at the same moment; if they do, what readers see of it may be wrong until the pool returns it.
+/// The extents of a pool. Its threads may change them at the same moment, since a pool reports what it returns without a lock.
+/// Each change of an extent's size is one compare-exchange, so none is lost; but a thread may look for an extent that another
+/// has cut, and not yet entered again. So a reader compares the extents of a pool with the bytes that it counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PoolExtents<'w> {
     table: Table<'w>,
@@ -49,9 +52,13 @@ impl<'w> PoolExtents<'w> {
 
     /// The pool gets these addresses. If they follow the extent that changed last, that becomes larger.
     pub(super) fn extend(&self, base: u64, bytes: u64) {
-        match self.last_extent().filter(|last| addresses(*last).end == base) {
-            Some(last) => last.add(ExtentWord::Bytes as usize, bytes),
-            None => self.take(base, bytes),
+        let grown = self.last_extent().is_some_and(|last| {
+            let start = addresses(last).start;
+            let follows = |had: u64| (start.wrapping_add(had) == base).then(|| had.wrapping_add(bytes));
+            last.word(ExtentWord::Bytes as usize).update_by(follows).is_ok()
+        });
+        if !grown {
+            self.take(base, bytes);
         }
     }
 
@@ -78,18 +85,19 @@ impl<'w> PoolExtents<'w> {
 
     /// Takes addresses out of an extent. Those before and after them stay.
     fn cut(&self, extent: Entry<'_>, returned: &Range<u64>) {
-        let Range { start, end } = addresses(extent);
-        if end <= returned.start || returned.end <= start {
-            return;
-        }
-        if start < returned.start {
-            extent.set(ExtentWord::Bytes as usize, returned.start - start);
+        let start = addresses(extent).start;
+        let rest = returned.start.saturating_sub(start);
+        let end = |had: u64| start.saturating_add(had);
+        let overlaps = |had: u64| end(had) > returned.start && returned.end > start;
+        let cut = |had: u64| overlaps(had).then_some(rest);
+        let Ok(had) = extent.word(ExtentWord::Bytes as usize).update_by(cut) else { return };
+        if rest > 0 {
             self.set_last_extent(start);
         } else {
             extent.retire();
         }
-        if returned.end < end {
-            self.take(returned.end, end - returned.end);
+        if returned.end < end(had) {
+            self.take(returned.end, end(had) - returned.end);
         }
     }
 
