@@ -318,10 +318,10 @@ fn a_trend_without_all_rounds_does_not_pass() {
     for (rounds, all, status) in [
         (&[][..], 0, 2),
         (&[], 3, 2),
-        (&[sound.clone()], 2, 2),
+        (core::slice::from_ref(&sound), 2, 2),
         (&[failed], 2, 1),
         (&[without_ceiling], 1, 2),
-        (&[sound], 1, 0),
+        (core::slice::from_ref(&sound), 1, 0),
     ] {
         let output = trend_of("trend-unfinished", rounds, all, &[]);
         assert_eq!(output.status.code(), Some(status), "{rounds:?} of {all}: {output:?}");
