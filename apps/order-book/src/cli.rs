@@ -89,7 +89,7 @@ impl Options {
         Self::parse().checked().unwrap_or_else(|error| error.exit())
     }
 
-    /// How long the steady part is to last, if the input does not end it.
+    /// How long the steady part lasts, if the input does not end it.
     pub(crate) fn time(&self) -> Option<Duration> {
         self.seconds.map(Duration::from_secs)
     }

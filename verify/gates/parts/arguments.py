@@ -7,6 +7,8 @@ import sys
 
 # The exit status after an interruption, as shells have it.
 INTERRUPTED = 130
+# The exit status if a gate cannot do what it is asked for, as that of wrong arguments.
+REFUSED = 2
 
 
 def number(text):
@@ -21,10 +23,16 @@ def interrupt(*_):
 
 
 def enter(main):
-    """Runs a gate. Ctrl-C and SIGTERM interrupt it, and it ends what it started."""
-    signal.signal(signal.SIGTERM, interrupt)
+    """Runs a gate. Ctrl-C, SIGTERM and a terminal that closes interrupt it, and it ends what it started."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # `nohup` has it ignored.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)
     try:
         main()
+    except OSError as why:
+        print(why, file=sys.stderr)
+        sys.exit(REFUSED)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -19,8 +20,8 @@ LOOK = 0.1
 WHOLE = 1_000_000
 # How often a capture has the counters of arenas and pools.
 COUNTERS = "1s"
-# The seconds that the book has to report after a signal.
-PATIENCE = 60
+# The seconds that the book has to report after a signal, and a capture to end after the book.
+PATIENCE = float(os.environ.get("PATIENCE") or 60)
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Capture:
     def __init__(self, telemetry, folder, rotate):
         self.telemetry, self.folder, self.rotate = telemetry, folder, rotate or WHOLE
         self.process, self.traces, self.uncaptured, self.is_over = None, [], "", False
+        # What a capture says: files, because a pipe that is full would stop it.
+        self.told, self.complaint = (telemetry.with_name(name) for name in ("told", "complaint"))
 
     def look(self, has_book_ended):
         """Begins a capture when there is telemetry, and the next one when it is time."""
@@ -59,10 +62,16 @@ class Capture:
             elif has_book_ended:
                 self.end("the book ended before it had telemetry")
         elif self.process.poll() is not None:
-            told, complaint = self.process.communicate()
             if self.process.returncode:
-                self.end(complaint.strip() or f"tripoint attach ended with {self.process.returncode}")
-            elif json.loads(told)["has_ended"]:
+                complaint = self.complaint.read_text(errors="replace").strip()
+                self.end(complaint or f"tripoint attach ended with {self.process.returncode}")
+                return
+            try:
+                has_ended = json.loads(self.told.read_text())["has_ended"]
+            except (ValueError, KeyError, TypeError):
+                self.end("tripoint attach did not say whether the program has ended")
+                return
+            if has_ended:
                 self.end("")
             else:
                 self.begin()
@@ -71,7 +80,8 @@ class Capture:
         trace = self.folder / f"{TRACE}{len(self.traces) + 1}"
         command = [programs.tripoint(), "attach", self.telemetry, "--json", "--duration", f"{self.rotate}s"]
         command += ["--every", COUNTERS, "--output", trace]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with open(self.told, "w") as told, open(self.complaint, "w") as complaint:
+            self.process = subprocess.Popen(command, stdout=told, stderr=complaint)
         self.traces.append(trace)
 
     def end(self, uncaptured):
@@ -116,6 +126,8 @@ def run(folder, options, rotate=None, period=None):
                 if end is None and book.poll() is not None:
                     end = now
                 capture.look(end is not None)
+                if end is not None and now - end > PATIENCE and not capture.is_over:
+                    capture.end(f"tripoint attach did not end within {PATIENCE:g} s of the program")
                 if period and end is None and (not read or now - read[-1][0] >= period):
                     size = resident(book.pid)
                     read += [(now, size)] if size else []

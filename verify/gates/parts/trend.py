@@ -1,6 +1,6 @@
 """What the rounds of a soak say together: memory, tail latency and amnesties (design/gates.md `.soak.trend`)."""
 
-from parts import ceiling
+from parts import arguments, ceiling
 
 # The latencies that are compared with the baseline, and what they are called.
 TAILS = {"p999": "p99.9", "p9999": "p99.99"}
@@ -10,9 +10,9 @@ def ratio(value, base):
     return round(value / base, 3) if value is not None and base else None
 
 
-def row(number, round_, baseline):
-    """What the trend has of a round."""
-    latency, base = round_["latency_ns"] or {}, baseline or {}
+def row(number, round_):
+    """What the trend has of a round. Each is compared with the baseline that it had."""
+    latency, base = round_["latency_ns"] or {}, round_["baseline_ns"] or {}
     tails = {key: {"ns": latency.get(key), "of_baseline": ratio(latency.get(key), base.get(key))} for key in TAILS}
     kept = {key: round_[key] for key in ("seed", "steady_seconds", "steady_messages", "resident_kib", "amnesties")}
     return {"round": number, "held": not round_["faults"]} | kept | {"latency_ns": tails}
@@ -47,7 +47,7 @@ def histogram(rows, before):
 
 def of(state, before=None):
     """The trend of a soak, by its state; `before` is the trend of the soak before."""
-    rows = [row(number, round_, state.get("baseline_ns")) for number, round_ in enumerate(state["rounds"], 1)]
+    rows = [row(number, round_) for number, round_ in enumerate(state["rounds"], 1)]
     memory = growth(rows)
     faults = []
     if memory and memory["grew"]:
@@ -56,12 +56,18 @@ def of(state, before=None):
     return {
         "seed": state["seed"],
         "settings": state["settings"],
-        "baseline_ns": state.get("baseline_ns"),
         "rounds": rows,
         "resident": memory,
         "amnesties": histogram(rows, before),
         "faults": faults,
     }
+
+
+def status(trend):
+    """The exit status: 1 if something did not hold, and 2 if nothing is wrong yet and rounds are missing."""
+    if trend["faults"] or not all(row["held"] for row in trend["rounds"]):
+        return 1
+    return 0 if 0 < trend["settings"]["rounds"] <= len(trend["rounds"]) else arguments.REFUSED
 
 
 def table(lines):

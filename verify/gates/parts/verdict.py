@@ -8,12 +8,14 @@ from parts import folders, judging, programs
 JUDGED = "gate.txt"
 # The exit statuses of `tripoint gate` (design/cli.md `.status`).
 WITHIN, OVER = 0, 1
+# What it says of a trace that ends before the steady state begins.
+BEFORE = "\n  marker: the run was never in its steady state"
 
 
 def judge_traces(ran):
     """What the traces say against a run: events of hot threads after the marker, or that they were not seen. Returns
     that, and the tables."""
-    faults, tables = [], []
+    faults, tables, was_shown = [], [], False
     if ran.uncaptured:
         faults.append(f"trace: not captured: {ran.uncaptured}")
     for trace in ran.traces:
@@ -21,10 +23,16 @@ def judge_traces(ran):
         tables.append(f"{trace.name}: {gate.stdout}{gate.stderr}")
         if gate.returncode == OVER:
             faults.append(f"trace: {trace.name} is over the budget")
-        elif gate.returncode != WITHIN and trace == ran.traces[-1] and not ran.uncaptured:
-            # One of those before may end within the warm-up; the last has the whole run's tallies.
-            faults.append(f"trace: {trace.name} does not show the steady state: {gate.stderr.strip()}")
-    (ran.folder / JUDGED).write_text("\n".join(tables))
+        elif gate.returncode != WITHIN:
+            # The first ones may end within the warm-up; the last has the whole run's tallies.
+            may_be_before = trace != ran.traces[-1] and not was_shown
+            if not may_be_before or BEFORE not in gate.stderr:
+                faults.append(f"trace: {trace.name} does not show the steady state: {gate.stderr.strip()}")
+        was_shown |= gate.returncode in (WITHIN, OVER)
+    try:
+        (ran.folder / JUDGED).write_text("\n".join(tables))
+    except OSError as error:
+        faults.append(f"{JUDGED} was not written: {error}")
     return faults, tables
 
 
@@ -48,5 +56,5 @@ def tell_failure(name, folder, faults, tables, options):
     kept = ", ".join(sorted(entry.name for entry in folder.iterdir()))
     lines = [f"FAILED  {name}: {folder}", *faults, *tables, f"  kept: {kept}", programs.again(options)]
     text = "\n".join(lines)
-    (folder / folders.FAILURE).write_text(text + "\n")
     print(text, flush=True)
+    (folder / folders.FAILURE).write_text(text + "\n")

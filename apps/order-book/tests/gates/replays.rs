@@ -1,12 +1,13 @@
 //! The integration gate (design/gates.md `.integration`).
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use serde_json::Value;
+use tripoint_oracle::wait_until;
 
-use crate::programs::{BOOK, stand_in, tripoint};
+use crate::programs::{BOOK, Running, pause, stand_in, tripoint};
 use crate::{assert_tells_of_a_burst, command_of, entries, gate, has_python, read, scratch, text};
 
 /// A short run.
@@ -103,7 +104,7 @@ fn hidden(name: &str, more: &[&str]) -> Output {
     command.args(SHORT).args(more).output().unwrap()
 }
 
-/// `.integration.trace`: the trace is judged by itself.
+/// `.trace`: the trace is judged by itself.
 #[test]
 fn a_report_that_hides_an_event_does_not_hide_it_from_the_trace() {
     if !has_python() {
@@ -119,7 +120,7 @@ fn a_report_that_hides_an_event_does_not_hide_it_from_the_trace() {
     assert!(told.contains("inject_burst") && told.contains("\n threads       hot\n"), "{told}");
 }
 
-/// `.integration.trace`: a trace that does not show the steady state says nothing, and one that is not there neither.
+/// `.trace`: a trace that does not show the steady state says nothing, and one that is not there neither.
 #[test]
 fn a_trace_in_which_nothing_can_be_seen_does_not_pass() {
     if !has_python() {
@@ -135,6 +136,71 @@ fn a_trace_in_which_nothing_can_be_seen_does_not_pass() {
     let told = text(&untraced);
     assert!(!untraced.status.success(), "{told}");
     assert!(told.contains("\ntrace: not captured: tripoint attach ended with 1\n"), "{told}");
+}
+
+/// A run of programs that stand for the order book and the command.
+fn faked(reports: &Path, fake: &str) -> Command {
+    let mut command = command_of("replay", reports);
+    command.env("BOOK", stand_in("fake-book")).env("TRIPOINT", stand_in("fake-tripoint")).env("FAKE", fake);
+    command.args(["--seconds", "1", "--profile", "quiet"]);
+    command
+}
+
+/// `.trace`: whatever happens to the capture, the gate ends, and the run's folder says why it failed.
+#[test]
+fn a_capture_that_goes_wrong_is_a_fault_of_its_run() {
+    if !has_python() {
+        return;
+    }
+    let mut fakes = vec![
+        ("hangs", "trace: not captured: tripoint attach did not end within 1 s of the program"),
+        ("nothing", "trace: not captured: tripoint attach did not say whether the program has ended"),
+        ("much", ""),
+    ];
+    if Path::new("/dev/full").exists() {
+        fakes.push(("full", "gate.txt was not written: "));
+    }
+    for (fake, fault) in fakes {
+        let reports = scratch("replay-uncaptured");
+        let mut command = faked(&reports, fake);
+        let mut run = Running(command.env("PATIENCE", "1").stdout(Stdio::null()).spawn().unwrap());
+        wait_until(|| {
+            pause();
+            run.0.try_wait().unwrap().is_some()
+        });
+        assert_eq!(run.0.wait().unwrap().success(), fault.is_empty(), "{fake}");
+        if !fault.is_empty() {
+            let told = read(&only_run(&reports).join("failure.txt"));
+            assert!(told.contains(&format!("\n{fault}")), "{fake}: {told}");
+        }
+    }
+}
+
+/// `.integration.kept`: only runs that are over and held are removed, the oldest by universal time.
+#[test]
+fn what_is_running_or_was_interrupted_is_not_removed() {
+    if !has_python() {
+        return;
+    }
+    let reports = scratch("replay-removed");
+    let of_run = |name: &str| reports.join("replay").join(name);
+    for number in 0..49 {
+        std::fs::create_dir_all(of_run(&format!("20000101-0000{number:02}-quiet"))).unwrap();
+        if number != 0 {
+            std::fs::write(of_run(&format!("20000101-0000{number:02}-quiet")).join("held"), "").unwrap();
+        }
+    }
+    for zone in ["EARLY-14", "LATE+12"] {
+        let output = faked(&reports, "").env("TZ", zone).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let names: Vec<_> = entries(&reports.join("replay"));
+    assert!(names.contains(&of_run("20000101-000000-quiet")), "{names:?}");
+    assert!(!names.contains(&of_run("20000101-000002-quiet")), "{names:?}");
+    assert!(names.contains(&of_run("20000101-000003-quiet")), "{names:?}");
+    let [.., second, third] = &names[..] else { panic!("two runs") };
+    let minutes = |path: &Path| path.file_name().unwrap().to_str().unwrap()[..8].parse::<u32>().unwrap();
+    assert!(minutes(third) - minutes(second) <= 1, "{names:?}");
 }
 
 /// Paths are those of the directory that a gate is started in.

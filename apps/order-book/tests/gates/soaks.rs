@@ -123,8 +123,21 @@ fn a_soak_that_was_interrupted_goes_on_with_its_round() {
         let refused = faked(&reports, others).output().unwrap();
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
         let told = String::from_utf8_lossy(&refused.stderr);
-        assert!(told.contains("interrupted after 1 of 3 rounds") && told.contains("--anew"), "{told}");
+        assert!(
+            told.contains("has done 1 of 3 rounds with other settings") && told.contains("--anew"),
+            "{told}"
+        );
     }
+    // Nor with another baseline or another program.
+    let (baseline, other_book) = (reports.join("soak-baseline.json"), reports.join("other-book"));
+    let was = read(&baseline);
+    std::fs::write(&baseline, format!("{was} ")).unwrap();
+    std::fs::copy(stand_in("fake-book"), &other_book).unwrap();
+    std::fs::write(&other_book, format!("{}\n# Another.\n", read(&other_book))).unwrap();
+    let refused = faked(&reports, &three).env("BOOK", &other_book).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("settings: program ") && told.contains(", baseline "), "{told}");
+    std::fs::write(&baseline, was).unwrap();
     let resumed = faked(&reports, &three).output().unwrap();
     assert!(resumed.status.success(), "{resumed:?}");
     assert!(text(&resumed).lines().next().unwrap().ends_with(": seed 7, round 2 of 3"), "{resumed:?}");
@@ -140,22 +153,97 @@ fn a_soak_that_was_interrupted_goes_on_with_its_round() {
     assert_eq!(trend["amnesties"]["history"]["mean_before"], 3.0, "{trend:#}");
 }
 
+/// `.soak.resume`: one process at a time plays a soak, until its terminal closes; and a state that was cut off does not
+/// keep another soak from beginning.
+#[test]
+fn a_soak_is_held_while_it_runs() {
+    if !has_python() {
+        return;
+    }
+    let reports = scratch("soak-held");
+    let hold = reports.join("hold");
+    std::fs::write(&hold, "").unwrap();
+    let arguments = ["--seconds", "1", "--seed", "7"];
+    let mut soak = faked(&reports, &arguments);
+    soak.env("FAKE_HELD", "7").env("FAKE_HOLD", &hold).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut soak = Running(soak.spawn().unwrap());
+    let folder = || entries(&reports.join("soak")).pop();
+    wait_until(|| {
+        pause();
+        reports.join("soak").exists() && folder().is_some_and(|folder| folder.join("trend.json").exists())
+    });
+    let second = faked(&reports, &arguments).output().unwrap();
+    assert_eq!(second.status.code(), Some(2), "{second:?}");
+    assert!(String::from_utf8_lossy(&second.stderr).contains(" is running. "), "{second:?}");
+    let hang_up = Command::new("kill").args(["-HUP", &soak.0.id().to_string()]).status();
+    assert!(hang_up.unwrap().success());
+    assert_eq!(soak.0.wait().unwrap().code(), Some(130));
+
+    std::fs::write(folder().unwrap().join("state.json"), "{").unwrap();
+    let cut = faked(&reports, &arguments).output().unwrap();
+    assert_eq!(cut.status.code(), Some(2), "{cut:?}");
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("--anew"), "{cut:?}");
+    let anew = faked(&reports, &[&arguments[..], &["--anew"]].concat()).output().unwrap();
+    assert!(anew.status.success(), "{anew:?}");
+    assert!(
+        String::from_utf8_lossy(&anew.stderr).starts_with("not compared with the soak before: "),
+        "{anew:?}"
+    );
+}
+
+/// `.soak.rotate`: a trace that shows nothing is excused only if it ends before the steady state, and comes before all
+/// that show it.
+#[test]
+fn only_first_traces_may_end_before_the_steady_state() {
+    if !has_python() {
+        return;
+    }
+    for (found, fault) in [("before", None), ("broken", Some("trace-1")), ("within before", Some("trace-2"))]
+    {
+        let reports = scratch("soak-before");
+        let mut soak = faked(&reports, &["--seconds", "4", "--rotate", "1"]);
+        let told = text(&soak.env("FAKE_FOUND", found).output().unwrap());
+        assert_eq!(told.contains("FAILED  round 1: "), fault.is_some(), "{found}: {told}");
+        if let Some(trace) = fault {
+            assert!(told.contains(&format!("\ntrace: {trace} does not show the steady state: ")), "{told}");
+        }
+    }
+}
+
+/// `.soak`: rounds are whole, and together not shorter than what was asked for; the baseline's folder has to be there.
+#[test]
+fn a_soak_is_as_long_as_asked_for() {
+    if !has_python() {
+        return;
+    }
+    let told = text(&faked(&scratch("soak-whole"), &["--seconds", "3", "--round", "2"]).output().unwrap());
+    assert!(told.lines().next().unwrap().ends_with("round 1 of 2"), "{told}");
+    let elsewhere = ["--seconds", "1", "--baseline", "/nowhere/at/all.json"];
+    let nowhere = faked(&scratch("soak-nowhere"), &elsewhere).output().unwrap();
+    assert_eq!(nowhere.status.code(), Some(2), "{nowhere:?}");
+    assert!(String::from_utf8_lossy(&nowhere.stderr).contains("there is no such folder"), "{nowhere:?}");
+}
+
 /// A round as a state has it: its ceiling in KiB, p99.9 in ns, and how often memory was got in a quiet moment.
 fn round(number: usize, most: u64, p999: u64, history: u64) -> Value {
     json!({
         "folder": "", "seed": number, "faults": [], "steady_seconds": 600.1, "steady_messages": 5_000,
-        "latency_ns": { "p999": p999, "p9999": 10 * p999 }, "amnesties": { "history": history },
+        "latency_ns": { "p999": p999, "p9999": 10 * p999 }, "baseline_ns": { "p999": 1_000, "p9999": 10_000 },
+        "amnesties": { "history": history },
         "resident_kib": { "first": 20_000, "most": most },
     })
 }
 
-/// Has the trend over these rounds.
+/// Has the trend over these rounds, which are all.
 fn trend(name: &str, rounds: &[Value], arguments: &[&str]) -> Output {
+    trend_of(name, rounds, rounds.len(), arguments)
+}
+
+/// Has the trend over these rounds of that many.
+fn trend_of(name: &str, rounds: &[Value], all: usize, arguments: &[&str]) -> Output {
     let soak = scratch(name);
-    let settings = json!({ "rounds": rounds.len(), "round": 600, "rotate": 600, "book": [] });
-    let state = json!({
-        "seed": 7, "settings": settings, "rounds": rounds, "baseline_ns": { "p999": 1_000, "p9999": 10_000 },
-    });
+    let settings = json!({ "rounds": all, "round": 600, "rotate": 600, "book": [] });
+    let state = json!({ "seed": 7, "settings": settings, "rounds": rounds });
     std::fs::write(soak.join("state.json"), state.to_string()).unwrap();
     gate("trend", &format!("{name}-reports"), &[&[soak.to_str().unwrap()], arguments].concat())
 }
@@ -191,7 +279,9 @@ fn the_trend_has_latencies_against_the_baseline_and_amnesties_by_reason() {
     if !has_python() {
         return;
     }
-    let rounds = [round(1, 20_000, 1_000, 4), round(2, 20_010, 1_500, 0), round(3, 20_000, 3_000, 5)];
+    let mut rounds = [round(1, 20_000, 1_000, 4), round(2, 20_010, 1_500, 0), round(3, 20_000, 3_000, 5)];
+    // Each is compared with its own.
+    rounds[1]["baseline_ns"]["p999"] = json!(3_000);
     let told = text(&trend("trend", &rounds, &[]));
     let row = |first: &str| {
         let line = told.lines().find(|line| line.trim_start().starts_with(first));
@@ -202,14 +292,39 @@ fn the_trend_has_latencies_against_the_baseline_and_amnesties_by_reason() {
     assert_eq!(row("3 "), third);
     assert_eq!(row("history"), ["history", "9", "5", "3.0", "-"]);
     let json: Value = serde_json::from_slice(&trend("trend", &rounds, &["--json"]).stdout).unwrap();
-    assert_eq!(json["rounds"][1]["latency_ns"]["p999"], json!({ "ns": 1_500, "of_baseline": 1.5 }));
+    assert_eq!(json["rounds"][1]["latency_ns"]["p999"], json!({ "ns": 1_500, "of_baseline": 0.5 }));
     assert_eq!(json["resident"], json!({ "first_kib": 20_000, "last_kib": 20_000, "grew": false }));
     // A round without a report, and so without figures.
     let mut lost = json!({ "folder": "", "seed": 2, "faults": ["exit status 1"] });
-    for figure in ["steady_seconds", "steady_messages", "latency_ns", "amnesties", "resident_kib"] {
-        lost[figure] = Value::Null;
-    }
+    let figures =
+        ["steady_seconds", "steady_messages", "latency_ns", "baseline_ns", "amnesties", "resident_kib"];
+    figures.iter().for_each(|&figure| lost[figure] = Value::Null);
     let failed = trend("trend-failed", &[round(1, 20_000, 1_000, 1), lost], &[]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
     assert!(text(&failed).contains("2 of 2 rounds of 600 s, 1 held\n"), "{failed:?}");
+}
+
+/// `.soak.trend`: what is not over did not pass, and what is no state is refused.
+#[test]
+fn a_trend_without_all_rounds_does_not_pass() {
+    if !has_python() {
+        return;
+    }
+    let sound = round(1, 20_000, 1_000, 1);
+    let mut without_ceiling = sound.clone();
+    without_ceiling.as_object_mut().unwrap().remove("resident_kib").unwrap();
+    let mut failed = sound.clone();
+    failed["faults"] = json!(["exit status 1"]);
+    for (rounds, all, status) in [
+        (&[][..], 0, 2),
+        (&[], 3, 2),
+        (core::slice::from_ref(&sound), 2, 2),
+        (&[failed], 2, 1),
+        (&[without_ceiling], 1, 2),
+        (core::slice::from_ref(&sound), 1, 0),
+    ] {
+        let output = trend_of("trend-unfinished", rounds, all, &[]);
+        assert_eq!(output.status.code(), Some(status), "{rounds:?} of {all}: {output:?}");
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("Traceback"), "{output:?}");
+    }
 }
