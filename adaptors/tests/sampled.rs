@@ -63,8 +63,14 @@ fn program<A: Allocator + Copy>(memory: A, steps: &[u16]) {
     }
 }
 
+/// An object is freed.
+fn forget(held: &mut Vec<(Addr, usize)>, freed: (Addr, usize)) {
+    let index = held.iter().position(|&held| held == freed).expect("it was allocated");
+    held.swap_remove(index);
+}
+
 /// Runs the program in a store. The objects sampled there have to be those that trials pick of the objects that the log
-/// has, which allocates and frees each once.
+/// has, which allocates and frees each once; one that is resized is freed and allocated.
 fn assert_sampled<S: Store, P: PoolClass>(store: &S, pool: &P, mean: u32, steps: &[u16]) {
     let (sampling, sampled) = (switched_on(mean), RefCell::new(Vec::new()));
     let (events, live) = (Events::default(), LiveSamples::<512>::new());
@@ -79,9 +85,13 @@ fn assert_sampled<S: Store, P: PoolClass>(store: &S, pool: &P, mean: u32, steps:
                 held.push((object, size));
                 expected.extend(trials.allocate(size as u64).map(|sample| (object, sample)));
             }
-            Event::Free { object, size, .. } => {
-                let index = held.iter().position(|&held| held == (object, size)).expect("it was allocated");
-                held.swap_remove(index);
+            Event::Free { object, size, .. } => forget(&mut held, (object, size)),
+            // It does not fit there: another object is allocated.
+            Event::Resize { resized: Addr::ZERO, .. } => {}
+            Event::Resize { object, size, new_size, resized, .. } => {
+                forget(&mut held, (object, size));
+                held.push((resized, new_size));
+                expected.extend(trials.allocate(new_size as u64).map(|sample| (resized, sample)));
             }
             other => panic!("{other:?}"),
         }
