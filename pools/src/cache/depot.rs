@@ -63,7 +63,7 @@ pub struct Depot<'p, P: ManualPool> {
 }
 
 /// How many classes a cache looks at that found no batch in a growing depot.
-const LOOKS: usize = 4;
+const IDLE_LOOKS: usize = 4;
 
 /// The part of its pool's memory that a growing depot keeps.
 const SHARE: usize = 2;
@@ -140,7 +140,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         let taken = self.pop(index);
         if taken.is_none() && self.grows && self.kept() > self.bound() / 2 {
             // The cache goes to the pool next, which may have to grow while others' blocks wait here.
-            self.return_idle_batch(index, LOOKS);
+            self.return_idle_batch(index, IDLE_LOOKS);
         }
         taken
     }
