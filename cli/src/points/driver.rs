@@ -176,7 +176,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 if requests > TRIPS_MAX {
                     return Err(Impossible("more trips than are replayed were requested before it"));
                 }
-                self.pools.get(&pool).ok_or(NO_POOL)?.trip(buffer, requests)?;
+                self.pools.get(&pool).ok_or(NO_POOL)?.whole().trip(buffer, requests)?;
             }
         }
         match call.fields {
@@ -329,7 +329,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         };
         for pool in self.pools.values() {
             let mut wrong = None;
-            pool.look(&mut |buffer, _, filled, emptied| {
+            pool.whole().look(&mut |buffer, _, filled, emptied| {
                 let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
                 if expected != found {
                     wrong = Some((format!("{expected:?}"), format!("{found:?}")));
@@ -390,8 +390,8 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         let base = self.arena.range().base();
         let (shift, mut state) = (base.get().wrapping_sub(self.base as usize), State::default());
         for (&number, pool) in &self.pools {
-            let mut found = PoolState::new(number, pool.class(), pool.sizes_now());
-            pool.look(&mut |buffer, now, filled, emptied| {
+            let mut found = PoolState::new(number, pool.whole().class(), pool.whole().sizes_now());
+            pool.whole().look(&mut |buffer, now, filled, emptied| {
                 let buffer = Addr::new((buffer as usize).wrapping_add(shift));
                 found.points.push(PointState::new(base, buffer, now, filled, emptied));
             });

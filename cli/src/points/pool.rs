@@ -71,6 +71,11 @@ pub(super) trait Pool {
     /// Makes a call: on the point with this buffer, if it is one on a point.
     fn call(&mut self, buffer: u64, call: Call) -> Result<(), Impossible>;
 
+    fn whole(&self) -> &dyn Points;
+}
+
+/// What any pool and its points are asked for.
+pub(super) trait Points {
     /// Requests trips of a point.
     fn trip(&self, buffer: u64, requests: u64) -> Result<(), Impossible>;
 
@@ -154,11 +159,21 @@ impl<'a, P: PoolClass + 'a> Whole<'a, P> {
         let object = unsafe { reservation.commit() };
         Ok(object.ok().map(|object| (object, reserved)))
     }
+}
 
+impl<'a, P: PoolClass + 'a> Points for Whole<'a, P> {
     fn trip(&self, buffer: u64, requests: u64) -> Result<(), Impossible> {
         let tripper = self.points.get(&buffer).ok_or(NO_POINT)?.point.tripper();
         (0..requests).for_each(|_| tripper.trip());
         Ok(())
+    }
+
+    fn sizes_now(&self) -> PoolSizes {
+        self.pool().sizes()
+    }
+
+    fn class(&self) -> &'static str {
+        P::CLASS
     }
 
     fn look(&self, visit: &mut dyn FnMut(u64, Option<Snapshot>, u64, u64)) {
@@ -265,20 +280,8 @@ impl<'a, P: ManualPool + 'a> Pool for Manual<'a, P> {
         Ok(())
     }
 
-    fn trip(&self, buffer: u64, requests: u64) -> Result<(), Impossible> {
-        self.whole.trip(buffer, requests)
-    }
-
-    fn sizes_now(&self) -> PoolSizes {
-        self.whole.pool().sizes()
-    }
-
-    fn class(&self) -> &'static str {
-        P::CLASS
-    }
-
-    fn look(&self, visit: &mut dyn FnMut(u64, Option<Snapshot>, u64, u64)) {
-        self.whole.look(visit);
+    fn whole(&self) -> &dyn Points {
+        &self.whole
     }
 }
 
@@ -329,19 +332,7 @@ impl<'a, P: FramePool + 'a> Pool for Stack<'a, P> {
         Ok(())
     }
 
-    fn trip(&self, buffer: u64, requests: u64) -> Result<(), Impossible> {
-        self.whole.trip(buffer, requests)
-    }
-
-    fn sizes_now(&self) -> PoolSizes {
-        self.whole.pool().sizes()
-    }
-
-    fn class(&self) -> &'static str {
-        P::CLASS
-    }
-
-    fn look(&self, visit: &mut dyn FnMut(u64, Option<Snapshot>, u64, u64)) {
-        self.whole.look(visit);
+    fn whole(&self) -> &dyn Points {
+        &self.whole
     }
 }
