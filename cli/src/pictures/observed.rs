@@ -234,3 +234,22 @@ fn count_at(track: &mut Track, ns: u64, taken: Taken, is_live: bool) {
         track.value(ns, 0.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(ns: u64) -> Event {
+        Event { ring: 3, ns: Some(ns), event: "phase".to_owned(), ..Event::default() }
+    }
+
+    /// Of a thread's two rings, only the one of which events were missed ends its gap.
+    #[test]
+    fn an_event_that_lasts_ends_no_gap_of_the_other_ring() {
+        let mut observed = Observed::default();
+        observed.add(&Entry::Event(&Event { missed: 7, ..event(10) }));
+        observed.add(&Entry::Event(&Event { is_lasting: true, ..event(100) }));
+        observed.add(&Entry::Event(&event(1_000)));
+        assert_eq!(observed.gaps, [1_000]);
+    }
+}
