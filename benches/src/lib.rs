@@ -6,6 +6,7 @@ pub mod compare;
 pub mod processor;
 pub mod random;
 pub mod region;
+pub mod reported;
 pub mod standing;
 pub mod table;
 pub mod workloads;

@@ -8,22 +8,14 @@ use core::time::Duration;
 use std::time::Instant;
 
 use benches::compare::{Contender, compare, print};
-use tripoint::author::{PoolId, PoolOptions, RankSet};
+use benches::reported::{ALLOC, FILL, FREE, create};
 use tripoint::events::{Event, EventHook};
 use tripoint::telemetry::format::EventKind;
 use tripoint::telemetry::{FileOptions, Telemetry};
-use tripoint::{Addr, BufferKind};
 
 /// Operations of a contender in one round: fewer than the system lets a thread make before it has another go on,
 /// so that some rounds are not interrupted.
 const OPERATIONS: usize = 1 << 14;
-
-const POOL: PoolId = PoolId::new(2).unwrap();
-const BUFFER: Addr = Addr::new(0x1000);
-const PLACE: Addr = Addr::new(0x2000);
-const ALLOC: Event = Event::Alloc { pool: POOL, object: PLACE, size: 64, align: 8, type_name: None };
-const FREE: Event = Event::Free { pool: POOL, object: PLACE, size: 64, align: 8 };
-const FILL: Event = Event::Fill { pool: POOL, buffer: BUFFER, base: PLACE, size: 4096 };
 
 fn report(hook: &dyn EventHook, event: Event) -> impl FnMut() -> Duration {
     move || {
@@ -40,13 +32,7 @@ fn measure(rounds: usize) {
     println!("{}", telemetry.report());
     telemetry.switches().switch(EventKind::Free, false);
     let hook = telemetry.arena_hook();
-    hook.event(Event::CreatePool { pool: POOL, options: PoolOptions::NONE, class: "Mvff" });
-    hook.event(Event::CreatePoint {
-        pool: POOL,
-        buffer: BUFFER,
-        ranks: RankSet::empty(),
-        kind: BufferKind::Mutator,
-    });
+    create(&hook);
     let mut contenders = [
         Contender::new("an allocation", report(&hook, ALLOC)),
         Contender::new("switched off", report(&hook, FREE)),
