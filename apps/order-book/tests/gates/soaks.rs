@@ -175,7 +175,7 @@ fn a_soak_is_held_while_it_runs() {
     let second = faked(&reports, &arguments).output().unwrap();
     assert_eq!(second.status.code(), Some(2), "{second:?}");
     assert!(String::from_utf8_lossy(&second.stderr).contains(" is running. "), "{second:?}");
-    // Not a hangup, which whoever starts the tests may have it ignore.
+    // Tests that nohup starts ignore a hangup.
     let ended = Command::new("kill").args(["-TERM", &soak.0.id().to_string()]).status();
     assert!(ended.unwrap().success());
     assert_eq!(soak.0.wait().unwrap().code(), Some(130));
