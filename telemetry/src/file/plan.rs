@@ -32,7 +32,7 @@ pub struct Room {
     /// added up in one more entry. 256 by default.
     pub pools: usize,
     /// Extents whose addresses are kept, none or up to 65,536: ranges of addresses of all pools together, for maps of
-    /// memory. 1,024 by default: 128 KiB.
+    /// memory. A pool with an extent for which there is no room has none. 1,024 by default: 128 KiB.
     pub extents: usize,
     /// Allocation points and other buffers whose counters are kept. 1,024 by default: 128 KiB.
     pub points: usize,

@@ -90,6 +90,20 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         let _ = self.word(0).compare_exchange(state, gone, Ordering::Release, Ordering::Relaxed);
     }
 
+    /// As [`retire`](Self::retire), but what the entry had is not kept: its other words are zero.
+    #[cfg(not(tripoint_loom))]
+    pub(crate) fn erase(self) {
+        let state = self.word(0).load(Ordering::Relaxed);
+        // If another thread takes the entry or erases it meanwhile, it is gone already.
+        if state_of(state) == EntryState::Live as u64 {
+            self.change_from(state, EntryState::Gone, Self::clear);
+        }
+    }
+
+    fn clear(self) {
+        (1..WORDS).for_each(|word| self.set(word, 0));
+    }
+
     #[inline]
     fn is_in(self, state: EntryState) -> bool {
         state_of(self.word(0).load(Ordering::Acquire)) == state as u64
@@ -125,25 +139,25 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
     /// taking it.
     pub fn renew(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
-        state_of(state) != EntryState::Making as u64 && self.renew_from(state, fill)
+        state_of(state) != EntryState::Making as u64 && self.change_from(state, EntryState::Live, fill)
     }
 
     /// Takes the entry, if it was never taken. Returns false if it was, or another thread is taking it.
     #[cfg(tripoint_on_linux)]
     pub(crate) fn take_free(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
-        state_of(state) == EntryState::Free as u64 && self.renew_from(state, fill)
+        state_of(state) == EntryState::Free as u64 && self.change_from(state, EntryState::Live, fill)
     }
 
     /// Takes the entry, if it is not in use. Returns false if it is, or another thread is taking it.
     fn take_unused(self, fill: impl FnOnce(Self)) -> bool {
         let state = self.word(0).load(Ordering::Relaxed);
         let unused = [EntryState::Free as u64, EntryState::Gone as u64];
-        unused.contains(&state_of(state)) && self.renew_from(state, fill)
+        unused.contains(&state_of(state)) && self.change_from(state, EntryState::Live, fill)
     }
 
-    /// Takes the entry, if its first word is still `state`.
-    fn renew_from(self, state: u64, fill: impl FnOnce(Self)) -> bool {
+    /// Has `fill` write the entry, if its first word is still `state`. From then on it is in the state `to`.
+    fn change_from(self, state: u64, to: EntryState, fill: impl FnOnce(Self)) -> bool {
         let generation = state & !(GENERATION - 1);
         let making = generation.wrapping_add(GENERATION) | EntryState::Making as u64;
         if self.word(0).compare_exchange(state, making, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -152,8 +166,8 @@ impl<'w, const WORDS: usize> Entry<'w, WORDS> {
         // A reader that sees one of the new words also sees that they are being written.
         fence(Ordering::Release);
         fill(self);
-        let live = generation.wrapping_add(GENERATION) | EntryState::Live as u64;
-        self.word(0).store(live, Ordering::Release);
+        let done = generation.wrapping_add(GENERATION) | to as u64;
+        self.word(0).store(done, Ordering::Release);
         true
     }
 }
@@ -195,6 +209,12 @@ impl<'w> Table<'w> {
     #[cfg(not(tripoint_loom))]
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'w>> {
         self.entries.iter().map(Entry)
+    }
+
+    /// How often no entry was left.
+    #[cfg(all(test, not(tripoint_loom)))]
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 
     /// The place of something with these keys, if nothing else is there.
@@ -247,7 +267,7 @@ impl<'w> Table<'w> {
     ) -> Option<Entry<'w>> {
         let taken = self.places(keys).find(|entry| {
             entry.take_unused(|entry| {
-                (1..TABLE_ENTRY_WORDS).for_each(|word| entry.set(word, 0));
+                entry.clear();
                 keys.iter().for_each(|&(word, key)| entry.set(word, key));
                 fill(entry);
             })

@@ -126,14 +126,16 @@ pub enum PoolWord {
     Total,
     /// Those of them that were in no object and no buffer then.
     Free,
-    /// The first address of the extent of its that changed last; zero before there is one. For the writer.
+    /// The first address of the extent of its that changed last; zero before there is one, and [`u64::MAX`] while its
+    /// addresses are not known. For the writer.
     LastExtent,
     /// The name of its class, a text of [`TABLE_TEXT_WORDS`].
     Class = 12,
 }
 
-/// The words of the entry of an extent: addresses that a pool has, and that follow each other. An extent is gone when all
-/// of its addresses were returned to the arena, or are left out from then on.
+/// The words of the entry of an extent: addresses that a pool has, and that follow each other. An extent is gone, and its
+/// words are zero, when all of its addresses were returned to the arena, or are left out from then on, or when another
+/// extent of its pool found no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum ExtentWord {

@@ -68,9 +68,14 @@ impl File {
         (all.chunks((words / 8) as usize).collect(), section[SectionWord::LeftOut as usize])
     }
 
+    /// All entries of a table, in use or not.
+    pub(crate) fn entries(&self, kind: SectionKind) -> Vec<&[u64]> {
+        self.section(kind).0
+    }
+
     /// The entries of a table that are in use.
     pub(crate) fn live(&self, kind: SectionKind) -> Vec<&[u64]> {
-        self.section(kind).0.into_iter().filter(|entry| entry[0] % 256 == 2).collect()
+        self.entries(kind).into_iter().filter(|entry| entry[0] % 256 == 2).collect()
     }
 
     pub(crate) fn left_out(&self, kind: SectionKind) -> u64 {

@@ -92,16 +92,25 @@ fn scattered(hook: &dyn EventHook, extents: usize) {
     }
 }
 
+/// A pool of which an extent finds no entry is counted once, and is known again once it has returned all.
 #[test]
-fn what_finds_no_entry_is_counted() {
+fn of_a_pool_with_too_many_extents_none_is_kept_and_that_is_counted() {
     for extents in [0, 8] {
         let memory = InMemory::new(&Room { extents, ..ROOM });
-        scattered(&memory.telemetry.arena_hook(), 20);
-        let (found, left_out) = (known(&memory.file()).len(), memory.file().left_out(SectionKind::Extents));
-        assert!(found <= extents && found as u64 + left_out == 20, "{found} and {left_out}");
+        let hook = memory.telemetry.arena_hook();
+        scattered(&hook, 20);
+        let left_out = || memory.file().left_out(SectionKind::Extents);
+        assert_eq!((known(&memory.file()).len(), left_out()), (0, 1));
         // How much the pool has is known nevertheless.
         let bytes = memory.file().live(SectionKind::Pools)[0][PoolWord::Extended as usize];
         assert_eq!(bytes, 20 * GRAIN as u64);
+        let pool = PoolId::new(1).unwrap();
+        for number in 1..=20 {
+            hook.event(Event::Retract { pool, base: Addr::new(2 * number * GRAIN), size: GRAIN });
+        }
+        hook.event(Event::Extend { pool, base: Addr::new(GRAIN), size: GRAIN });
+        let now = if extents == 0 { (0, 2) } else { (1, 1) };
+        assert_eq!((known(&memory.file()).len(), left_out()), now);
     }
 }
 
@@ -117,5 +126,12 @@ fn no_addresses_are_kept_while_they_are_left_out() {
         switches.set_without_addresses(true);
         hook.event(Event::Retract { pool: PoolId::new(1).unwrap(), base: Addr::new(2 * GRAIN), size: GRAIN });
         assert_eq!(known(&memory.file()), BTreeMap::new());
+        let addresses = [1, 2, 3].map(|number| (2 * number * GRAIN) as u64);
+        for entry in memory.file().entries(SectionKind::Extents) {
+            assert!(
+                !entry.iter().any(|word| addresses.contains(word)),
+                "an address is still there: {entry:?}"
+            );
+        }
     }
 }
