@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use tripoint_telemetry::reader::Reader;
+use tripoint_telemetry::reader;
 
 use crate::source::event::hexadecimal;
 
@@ -42,13 +42,13 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The counters as they are now.
+    /// The counters that a reader has read.
     ///
     /// # Errors
-    /// If the telemetry cannot be read any more.
-    pub(crate) fn of(reader: &Reader) -> io::Result<Self> {
+    /// If they cannot be written as JSON, or are not read as they were written.
+    pub(crate) fn of(read: &reader::Counters) -> io::Result<Self> {
         let mut text = String::new();
-        reader.counters()?.write_json(&mut text).map_err(io::Error::other)?;
+        read.write_json(&mut text).map_err(io::Error::other)?;
         Ok(serde_json::from_str(&text)?)
     }
 }

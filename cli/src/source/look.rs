@@ -31,7 +31,7 @@ impl Look {
     /// # Errors
     /// If the telemetry cannot be read any more.
     pub(crate) fn now(reader: &Reader) -> std::io::Result<Self> {
-        Ok(Self::at(now(), &Counters::of(reader)?))
+        Ok(Self::at(now(), &Counters::of(&reader.counters_of_memory()?)?))
     }
 
     /// What the counters were at a moment.

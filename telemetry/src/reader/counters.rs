@@ -176,7 +176,7 @@ pub struct PhaseCounters {
 ///
 /// Each number is the one that was there at some moment while the entry was read. All numbers of an entry
 /// belong to the same subject.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counters {
     /// The counters of each arena.
     pub arenas: Table<ArenaCounters>,
@@ -199,6 +199,22 @@ pub struct Counters {
 }
 
 impl Reader {
+    /// The counters of arenas and pools as they are now. All other tables are empty, and are not read: they may be large, and
+    /// sizes over time need a look often.
+    ///
+    /// # Errors
+    /// If the file cannot be read any more.
+    pub fn counters_of_memory(&self) -> io::Result<Counters> {
+        Ok(Counters {
+            arenas: table(self, SectionKind::Arenas, ArenaCounters::from_entry)?,
+            pools: table(self, SectionKind::Pools, |entry| PoolCounters {
+                class: text(entry, PoolWord::Class as usize),
+                numbers: PoolNumbers::from_entry(entry),
+            })?,
+            ..Counters::default()
+        })
+    }
+
     /// The counters as they are now.
     ///
     /// # Errors
@@ -208,11 +224,6 @@ impl Reader {
         let unsteady = usize::from(contract.is_none());
         let contract = contract.unwrap_or_default();
         Ok(Counters {
-            arenas: table(self, SectionKind::Arenas, ArenaCounters::from_entry)?,
-            pools: table(self, SectionKind::Pools, |entry| PoolCounters {
-                class: text(entry, PoolWord::Class as usize),
-                numbers: PoolNumbers::from_entry(entry),
-            })?,
             extents: extents(self)?,
             points: table(self, SectionKind::Points, PointCounters::from_entry)?,
             heaps: heaps(self)?,
@@ -220,9 +231,10 @@ impl Reader {
                 phase: text(entry, PhaseWord::Phase as usize),
                 numbers: PhaseNumbers::from_entry(entry),
             })?,
-            contract_threads: Table { entries: contract.threads, left_out: 0, unsteady: 0 },
+            contract_threads: Table { entries: contract.threads, ..Table::default() },
             tallies: Table { entries: contract.tallies, left_out: 0, unsteady },
             samples: samples(self)?,
+            ..self.counters_of_memory()?
         })
     }
 }

@@ -27,6 +27,13 @@ pub struct Table<T> {
     pub unsteady: usize,
 }
 
+/// No entries, and none that were left out.
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), left_out: 0, unsteady: 0 }
+    }
+}
+
 /// An entry as it was read.
 enum Found<const WORDS: usize> {
     Nothing,

@@ -5,8 +5,12 @@ mod core_files;
 mod objects;
 mod switches;
 
+use core::iter;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::fs;
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -16,8 +20,9 @@ use tripoint_telemetry::format::{
     SECTION_WORDS, SectionKind, SectionWord, TABLE_TEXT_WORDS, TALLY_NUMBERS, TallyWord, VERSION,
     words_of_text,
 };
+use tripoint_telemetry::internal::Words;
 use tripoint_telemetry::reader::{
-    Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
+    Counters, Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
 };
 
 /// A file in a folder for temporary files, removed when it is dropped.
@@ -395,6 +400,47 @@ fn counters_are_read_without_events() {
     assert_eq!((ring.thread, ring.name.as_str(), ring.events), (100, Some("thread 100"), 0));
     assert!(!ring.within_record);
     assert!(reader.ring(1).unwrap().is_none());
+}
+
+/// A file of which it is counted how often something was read.
+struct CountedReads {
+    bytes: Vec<u8>,
+    reads: Arc<AtomicUsize>,
+}
+
+impl Words for CountedReads {
+    fn bytes(&self) -> io::Result<u64> {
+        self.bytes.bytes()
+    }
+
+    fn read(&self, offset: u64, to: &mut [u64]) -> io::Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes.read(offset, to)
+    }
+}
+
+/// (design/cli.md `.capture.look`)
+#[test]
+fn counters_of_memory_take_no_longer_if_other_tables_are_large() {
+    let read = |others: usize| {
+        let mut file = NaiveFile::new(1, 2);
+        let entry = [EntryState::Live as u64; 16];
+        for (table, entries) in file.tables.iter_mut().zip([3, 3].into_iter().chain(iter::repeat(others))) {
+            *table = vec![entry; entries];
+        }
+        let reads = Arc::new(AtomicUsize::new(0));
+        let words = CountedReads { bytes: file.bytes(), reads: Arc::clone(&reads) };
+        let reader = Reader::from_words(words).unwrap();
+        let before = reads.load(Ordering::Relaxed);
+        let of_memory = reader.counters_of_memory().unwrap();
+        let reads = reads.load(Ordering::Relaxed) - before;
+        let all = reader.counters().unwrap();
+        assert!(all.arenas.entries.len() == 3 && all.extents.entries.len() == others);
+        let expected = Counters { arenas: all.arenas, pools: all.pools, ..Counters::default() };
+        assert_eq!(of_memory, expected);
+        reads
+    };
+    assert_eq!(read(1), read(200));
 }
 
 /// Tallies of two classes, and of two threads, of which only the second registered and had events, in this version of the
