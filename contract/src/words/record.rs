@@ -30,10 +30,10 @@ impl RecordKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Violation => "violation",
+            Self::Violation => Event::VIOLATION,
             Self::Excused => "excused",
             Self::Rehearsed => "rehearsed",
-            Self::Alarm => "alarm",
+            Self::Alarm => Event::ALARM,
         }
     }
 }

@@ -54,6 +54,21 @@ crate::for_each_event! {
     pub enum Event
 }
 
+impl Event {
+    /// The kind of an [`Event::Violation`] of an armed thread that no amnesty excused.
+    pub const VIOLATION: &str = "violation";
+
+    /// The kind of an [`Event::Violation`] that is an alarm.
+    pub const ALARM: &str = "alarm";
+
+    /// Whether an [`Event::Violation`] of this kind says that a contract was violated. Others say of what was excused or
+    /// rehearsed, or was seen from outside of a thread without a contract.
+    #[must_use]
+    pub fn is_breach(kind: &str) -> bool {
+        [Self::VIOLATION, Self::ALARM].contains(&kind)
+    }
+}
+
 /// What a collection in steps kept and freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collected {

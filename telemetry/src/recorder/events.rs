@@ -165,7 +165,8 @@ impl EventHook for Telemetry {
 /// frequent as turns, and does not.
 fn place_of(event: &Event) -> Place {
     match *event {
-        Event::Phase { .. } | Event::Violation { kind: "violation" | "alarm", .. } => Place::Lasting,
+        Event::Phase { .. } => Place::Lasting,
+        Event::Violation { kind, .. } if Event::is_breach(kind) => Place::Lasting,
         _ => Place::Recent,
     }
 }
