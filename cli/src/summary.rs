@@ -4,6 +4,8 @@ use core::mem;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
+use tripoint::events;
+use tripoint_telemetry::format::MAX_FRAMES;
 use tripoint_telemetry::{Confidence, Estimate, Interval, Mean, Sample, Window};
 
 use crate::source::counters::{Arena, ContractThread, Counters, Phase, Point, Pool, Samples, Tally};
@@ -12,6 +14,9 @@ use crate::symbols::{Named, Symbols};
 
 /// The name of the phase in which the contract is enforced.
 const STEADY: &str = "SteadyState";
+
+/// In place of the outer calls of a stack that was cut off (design/cli.md `.exports.cut`).
+const CUT: &str = "[outer calls are not recorded]";
 
 /// Which events count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -345,7 +350,7 @@ impl Threads<'_> {
 }
 
 /// The calls of a site without those of the sampler itself, which are the innermost of each; all if there are no others
-/// (design/cli.md `.exports.sampler`).
+/// (design/cli.md `.exports.sampler`). If it has as many frames as are recorded, the outermost call is [`CUT`].
 fn calls(site: &[u64], symbols: &mut Symbols) -> Vec<Call> {
     let mut is_within = true;
     let mut of = |address: &u64, symbols: &mut Symbols| {
@@ -363,6 +368,11 @@ fn calls(site: &[u64], symbols: &mut Symbols) -> Vec<Call> {
             functions: symbols.frames(*address).into_iter().map(Named::from).collect(),
         };
         calls.extend(site.iter().map(all));
+    }
+    // One that has just as many frames looks the same.
+    if site.len() >= MAX_FRAMES {
+        let root = Named { function: CUT.to_owned(), line: None };
+        calls.push(Call { address: 0, functions: vec![root] });
     }
     calls
 }
@@ -393,7 +403,7 @@ fn losses(events_missed: u64, lasting_missed: u64, end: &End) -> Losses {
     let objects = end.objects.as_ref();
     Losses {
         events_missed,
-        lasting_missed,
+        lasting_missed: (events_missed == 0 || end.has_lasting_rings).then_some(lasting_missed),
         events_dropped: end.threads.iter().map(|thread| thread.dropped).sum(),
         left_out: sum([
             arenas.left_out,
@@ -519,8 +529,8 @@ pub(crate) struct PointFills {
 pub(crate) struct Losses {
     /// Events that were overwritten, or could not be read.
     pub(crate) events_missed: u64,
-    /// Of these, violations, alarms, phases and names of threads.
-    pub(crate) lasting_missed: u64,
+    /// Of these, violations, alarms and phases; none if it is not known, because they had no rings of their own.
+    pub(crate) lasting_missed: Option<u64>,
     /// Events that the program dropped.
     pub(crate) events_dropped: u64,
     /// Things that found no entry in a table.
@@ -579,7 +589,7 @@ impl Violation {
     /// Whether it is one of the contract's: neither excused nor rehearsed, nor seen from outside, where the kind is the
     /// kernel's name for it.
     pub(crate) fn is_real(&self) -> bool {
-        ["violation", "alarm"].contains(&self.kind.as_str())
+        events::Event::is_breach(&self.kind)
     }
 }
 

@@ -168,9 +168,15 @@ pub(crate) fn threads(summary: &Summary) -> Grid {
 /// What is not in the summary, a sentence each.
 pub(crate) fn losses(summary: &Summary) -> Vec<String> {
     let losses = &summary.losses;
+    let missed = match losses.lasting_missed {
+        Some(_) => "events were overwritten before they were read, or are damaged",
+        None => {
+            "events were overwritten before they were read, or are damaged; violations, alarms and phases may be among them"
+        }
+    };
     let all = [
-        (losses.events_missed, "events were overwritten before they were read, or are damaged"),
-        (losses.lasting_missed, "of them are violations, alarms or phases"),
+        (losses.events_missed, missed),
+        (losses.lasting_missed.unwrap_or(0), "of them are violations, alarms or phases"),
         (losses.events_dropped, "events were dropped, because their ring was in use"),
         (losses.left_out, "things found no entry in a table"),
         (losses.unsteady, "entries changed whenever they were read"),

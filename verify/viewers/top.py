@@ -11,7 +11,7 @@ import time
 
 COMMAND, BOOK, COLUMNS, LINES = sys.argv[1], sys.argv[2], 110, 24
 SERVER = f"tripoint-top-{os.getpid()}"
-SHOWN = "violations: alloc of hot in"
+SHOWN = ": alloc of hot in"
 
 
 def tmux(*arguments):

@@ -51,11 +51,13 @@ pub(crate) struct Timeline {
     writer: Writer,
     rows: BTreeMap<u32, Row>,
     violated: Vec<Violated>,
+    /// How many events were missed before any of their ring was read, by the ring and whether they last.
+    missed: BTreeMap<(usize, bool), u64>,
     balance: Balance,
     /// The number of the next track.
     next: u64,
-    /// The time of the first event.
-    first: Option<u64>,
+    /// The times of the first and the last event.
+    span: Option<(u64, u64)>,
     is_phase_known: bool,
     untimed: u64,
 }
@@ -66,9 +68,10 @@ impl Timeline {
             writer: Writer::create(path)?,
             rows: BTreeMap::new(),
             violated: Vec::new(),
+            missed: BTreeMap::new(),
             balance: Balance::default(),
             next: OTHERS,
-            first: None,
+            span: None,
             is_phase_known: false,
             untimed: 0,
         })
@@ -83,9 +86,13 @@ impl Timeline {
             self.untimed += 1;
             return;
         };
-        self.first.get_or_insert(ns);
+        let (first, last) = self.span.unwrap_or((ns, ns));
+        self.span = Some((first, last.max(ns)));
         self.balance.add(event, ns);
         let track = self.track(event, ns);
+        if let Some(missed) = self.missed.remove(&(event.ring, event.is_lasting)) {
+            self.write_missed(track, ns, missed);
+        }
         match event.event.as_str() {
             "phase" => self.change_phase(event, ns),
             // The track has the thread's name.
@@ -116,20 +123,34 @@ impl Timeline {
         row.track
     }
 
-    /// Events were missed: which slices ended meanwhile is not known, so all end before. Events that last end none.
+    /// Events were missed: which slices ended meanwhile is not known, so all end before. Events that last end none. If no
+    /// event of the ring was read yet, it is not known either whose they are, until the next one.
     fn miss(&mut self, gap: &Event) {
+        let mut ended = Vec::new();
         for row in self.rows.values_mut().filter(|row| row.ring == gap.ring) {
-            let ended = if gap.is_lasting { 0 } else { row.open.end_all() };
-            self.writer.end(row.track, row.last, ended, Vec::new());
-            let missed = annotation("count", Value::Number(gap.missed));
-            self.writer.instant(row.track, row.last, "events missed", vec![missed]);
+            let slices = if gap.is_lasting { 0 } else { row.open.end_all() };
+            ended.push((row.track, row.last, slices));
         }
+        if ended.is_empty() {
+            let missed = self.missed.entry((gap.ring, gap.is_lasting)).or_default();
+            *missed = missed.saturating_add(gap.missed);
+        }
+        for (track, last, slices) in ended {
+            self.writer.end(track, last, slices, Vec::new());
+            self.write_missed(track, last, gap.missed);
+        }
+    }
+
+    fn write_missed(&mut self, track: u64, ns: u64, missed: u64) {
+        let missed = annotation("count", Value::Number(missed));
+        self.writer.instant(track, ns, "events missed", vec![missed]);
     }
 
     fn change_phase(&mut self, event: &Event, ns: u64) {
         if !self.is_phase_known {
             // What came before was in that phase, even if the change to it was not read.
-            self.writer.begin(PHASES, self.first.unwrap_or(ns), &event.from, Vec::new());
+            let first = self.span.map_or(ns, |(first, _)| first);
+            self.writer.begin(PHASES, first, &event.from, Vec::new());
             self.is_phase_known = true;
         }
         self.writer.end(PHASES, ns, 1, Vec::new());
@@ -154,6 +175,11 @@ impl Timeline {
     /// Writes what is known only now, and names the file. Returns how many events had no time, and are not in it.
     pub(crate) fn finish(mut self, summary: &Summary, symbols: &mut Symbols) -> Result<u64, Error> {
         self.describe(summary, symbols);
+        // No event of these rings was read, so they are on the track of the process.
+        let last = self.span.map_or(0, |(_, last)| last);
+        for missed in core::mem::take(&mut self.missed).into_values() {
+            self.write_missed(PROCESS, last, missed);
+        }
         for Violated { track, ns, name, count, bytes, site } in self.violated {
             let stack: Vec<_> = symbols.stack(&site).iter().map(Named::to_string).collect();
             let annotations = vec![

@@ -58,18 +58,24 @@ impl Extents {
         for extent in &extents.entries {
             of_pools.entry(PoolKey { arena: extent.arena, pool: extent.pool }).or_default().push(extent);
         }
+        let (mut whole, mut known) = (BTreeSet::new(), Vec::new());
         for pool in pools.entries.iter().filter(|pool| pool.is_live) {
             let key = PoolKey { arena: pool.arena, pool: pool.pool };
             let extents = of_pools.remove(&key).unwrap_or_default();
             let bytes = extents.iter().fold(0_u64, |bytes, extent| bytes.saturating_add(extent.bytes));
-            if bytes == pool.held()
-                && let Some(blocks) = self.now.get_mut(&key.arena)
-            {
-                blocks.retain(|_, (_, owner)| *owner != key.pool);
+            if bytes == pool.held() {
+                whole.insert(key);
             }
             if bytes <= pool.held() {
-                extents.iter().for_each(|extent| self.extend(key, extent.base, extent.bytes));
+                known.extend(extents);
             }
+        }
+        for (arena, blocks) in &mut self.now {
+            blocks.retain(|_, (_, pool)| !whole.contains(&PoolKey { arena: *arena, pool: *pool }));
+        }
+        for extent in known {
+            let pool = PoolKey { arena: extent.arena, pool: extent.pool };
+            self.extend(pool, extent.base, extent.bytes);
         }
     }
 

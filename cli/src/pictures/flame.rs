@@ -13,6 +13,9 @@ const NARROWEST: f64 = 0.002;
 /// How many calls deep it goes.
 const DEEPEST: usize = 40;
 
+/// In place of the calls that are deeper.
+const DEEPER: &str = "[deeper calls are not drawn]";
+
 /// A function with those that it called.
 #[derive(Default)]
 struct Node<'s> {
@@ -21,10 +24,10 @@ struct Node<'s> {
 }
 
 impl<'s> Node<'s> {
-    fn add(&mut self, bytes: f64, names: &mut dyn Iterator<Item = &'s str>) {
+    fn add(&mut self, bytes: f64, names: &[&'s str]) {
         self.bytes += bytes;
-        if let Some(name) = names.next() {
-            self.called.entry(name).or_default().add(bytes, names);
+        if let [name, rest @ ..] = names {
+            self.called.entry(name).or_default().add(bytes, rest);
         }
     }
 
@@ -32,7 +35,7 @@ impl<'s> Node<'s> {
     fn draw(&self, left: f64, depth: usize, least: f64, blocks: &mut Vec<Block>) {
         let mut left = left;
         for (name, node) in &self.called {
-            if node.bytes >= least && depth < DEEPEST {
+            if node.bytes >= least {
                 blocks.push(Block {
                     x: (left, left + node.bytes),
                     y: (depth as f64, depth as f64 + 1.0),
@@ -52,7 +55,7 @@ pub(super) fn charts(stacks: &[Stack]) -> Vec<Chart> {
     for stack in stacks {
         let thread = core::iter::once(stack.thread.as_str());
         let functions = stack.outermost_first().map(|named| named.function.as_str());
-        root.add(stack.bytes, &mut thread.chain(functions).take(DEEPEST));
+        root.add(stack.bytes, &fitted(thread.chain(functions).collect()));
     }
     let mut blocks = Vec::new();
     root.draw(0.0, 0, root.bytes * NARROWEST, &mut blocks);
@@ -64,6 +67,15 @@ pub(super) fn charts(stacks: &[Stack]) -> Vec<Chart> {
         content: Content::Blocks { names: Vec::new(), blocks },
         if_empty: "the recording has no samples; the program has to sample, with sites".to_owned(),
     }]
+}
+
+/// The outermost names, as many as are drawn.
+fn fitted(mut names: Vec<&str>) -> Vec<&str> {
+    if names.len() > DEEPEST {
+        names.truncate(DEEPEST - 1);
+        names.push(DEEPER);
+    }
+    names
 }
 
 /// The last two parts of a function's path, and what closures are in.
@@ -93,6 +105,15 @@ fn colour(name: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_that_are_too_deep_to_be_drawn_are_one_block_that_says_so() {
+        for calls in [DEEPEST - 1, DEEPEST, DEEPEST + 1, 2 * DEEPEST] {
+            let names = fitted(vec!["f"; calls]);
+            assert_eq!(names.len(), calls.min(DEEPEST));
+            assert_eq!(names.last() == Some(&DEEPER), calls > DEEPEST);
+        }
+    }
 
     #[test]
     fn a_function_has_the_last_parts_of_its_path() {

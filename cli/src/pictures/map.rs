@@ -35,20 +35,24 @@ pub(super) fn charts(observed: &Observed) -> Vec<Chart> {
 
 /// Pools that have more than is drawn, a sentence each.
 pub(super) fn notes(observed: &Observed) -> Vec<String> {
+    let mut drawn = BTreeMap::<PoolKey, u64>::new();
+    let mut arenas = observed.extents.arenas();
+    arenas.retain(|arena| observed.extents.of(*arena).is_some_and(|(_, is_before)| !is_before));
+    for arena in &arenas {
+        for (first, (last, pool)) in observed.extents.of(*arena).into_iter().flat_map(|(blocks, _)| blocks) {
+            *drawn.entry(PoolKey { arena: *arena, pool: *pool }).or_default() += last - first;
+        }
+    }
     let missing = |(pool, held): (&PoolKey, &Track)| {
-        let (blocks, _) = observed.extents.of(pool.arena).filter(|(_, is_before)| !is_before)?;
-        let drawn: u64 = blocks
-            .iter()
-            .filter(|(_, (_, of))| *of == pool.pool)
-            .map(|(first, (last, _))| last - first)
-            .sum();
+        let drawn = drawn.get(pool).copied().unwrap_or(0);
         let missing = observed.course(held).last()?.size - drawn as f64;
         let name = observed.names.of(*pool);
         (missing > 0.0).then(|| {
             format!("{name} has {} more, at addresses that are not known", Unit::Bytes.show(missing))
         })
     };
-    observed.held.iter().filter_map(missing).collect()
+    let held = observed.held.iter().filter(|(pool, _)| arenas.contains(&pool.arena));
+    held.filter_map(missing).collect()
 }
 
 fn chart(observed: &Observed, arena: u64, blocks: &Blocks, is_before: bool) -> Chart {
@@ -59,8 +63,7 @@ fn chart(observed: &Observed, arena: u64, blocks: &Blocks, is_before: bool) -> C
     let mut pools: Vec<u64> = blocks.values().map(|(_, pool)| *pool).collect();
     pools.sort_unstable();
     pools.dedup();
-    let colour =
-        |pool: u64| pools.iter().position(|other| *other == pool).unwrap_or(0).min(Theme::COLOURS - 1);
+    let colour = |pool: u64| pools.binary_search(&pool).unwrap_or(0).min(Theme::COLOURS - 1);
     let fill = |pool: u64| fullness(observed, PoolKey { arena, pool });
     let drawn = cells(blocks, base, row / CELLS)
         .into_iter()

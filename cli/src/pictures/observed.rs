@@ -66,7 +66,7 @@ pub(crate) struct Observed {
     /// The rings of which events were missed, until their next one.
     missing: BTreeSet<usize>,
     /// The moments before which events were missed.
-    gaps: Vec<u64>,
+    gaps: BTreeSet<u64>,
     /// Whether some pools have no counters, so that it is not known how much they have.
     pub(super) has_unknown_pools: bool,
     /// By heap.
@@ -120,7 +120,7 @@ impl Observed {
     fn add_look(&mut self, look: &Look) {
         self.see(look.ns);
         if !self.missing.is_empty() {
-            self.gaps.push(look.ns);
+            self.gaps.insert(look.ns);
         }
         self.names.note_all(look);
         for arena in &look.arenas {
@@ -250,6 +250,6 @@ mod tests {
         observed.add(&Entry::Event(&Event { missed: 7, ..event(10) }));
         observed.add(&Entry::Event(&Event { is_lasting: true, ..event(100) }));
         observed.add(&Entry::Event(&event(1_000)));
-        assert_eq!(observed.gaps, [1_000]);
+        assert_eq!(observed.gaps, BTreeSet::from([1_000]));
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use tripoint_telemetry::format::FileState;
-use tripoint_telemetry::reader::{Item, Reader, Start};
+use tripoint_telemetry::reader::{Item, Reader, RingInfo, Start};
 
 use crate::source::counters::Counters;
 use crate::source::end::{End, Thread};
@@ -24,13 +24,17 @@ pub(crate) fn made(reader: &Reader) -> Option<u64> {
 /// Passes on the events that are there now, and reads the rest. What is written meanwhile is left out, so
 /// this ends however fast the process writes.
 pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
-    let mut written = Written::now(reader);
+    let info = |ring| reader.ring(ring).ok().flatten();
+    let mut written = Written::now(reader.rings(), |ring, is_lasting| {
+        info(ring).map_or(0, |info| count(&info, is_lasting))
+    });
     let mut events = reader.events(Start::Oldest);
     let mut line = String::new();
     let mut looks = LOOKS;
     while !written.is_read() {
         let Some(item) = events.poll() else {
             // All that was there at this look was overwritten before it was read. The next one finds newer events, and the gap.
+            written.leave_unfinished(info);
             looks -= 1;
             // What is damaged is told below.
             if looks == 0 && events.damaged_blocks() == 0 {
@@ -69,7 +73,7 @@ pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
 }
 
 fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
-    end.counters = Counters::of(reader)?;
+    end.counters = Counters::of(&reader.counters()?)?;
     end.objects = Some(reader.objects()?);
     for ring in 0..reader.rings() {
         let Some(info) = reader.ring(ring)? else { break };
@@ -84,6 +88,7 @@ fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
             });
         }
     }
+    end.has_lasting_rings = reader.lasting_events(0, Start::Now).is_some();
     end.is_closed = reader.state()? == FileState::Closed;
     let may_run = !end.is_closed && has_number(reader.info().process);
     end.ns = may_run.then(now);
@@ -114,23 +119,61 @@ fn is_locked(path: &Path) -> bool {
     std::fs::File::open(path).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == refused)
 }
 
+/// Which of a thread's two rings: that of lasting events is the second.
+const PLACES: [bool; 2] = [false, true];
+
+/// The number of events that a thread's ring counts, those included that are not complete.
+fn count(info: &RingInfo, is_lasting: bool) -> u64 {
+    if is_lasting { info.lasting_events } else { info.events }
+}
+
+/// What had been written to a ring at some moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    written: u64,
+    /// How many of these, from the first on, were read or missed.
+    read: u64,
+}
+
 /// What had been written to each ring at some moment, and has not been read since.
+#[derive(Debug)]
 struct Written {
-    /// The number of events of the two rings of each thread, the lasting ones last; zero once all are read.
-    events: Vec<[u64; 2]>,
+    /// The two rings of each thread, as [`PLACES`].
+    rings: Vec<[Counted; 2]>,
 }
 
 impl Written {
-    fn now(reader: &Reader) -> Self {
-        let events = |ring| {
-            let info = reader.ring(ring).ok().flatten();
-            info.map_or([0; 2], |info| [info.events, info.lasting_events])
-        };
-        Self { events: (0..reader.rings()).map(events).collect() }
+    /// Lasting rings are looked at last, as by the reader: if an event had been written, so had the phases that its thread
+    /// had seen (design/telemetry.md `.reader.merge`).
+    fn now(rings: usize, mut count: impl FnMut(usize, bool) -> u64) -> Self {
+        let mut found = vec![[Counted::default(); 2]; rings];
+        for is_lasting in PLACES {
+            for (ring, counted) in found.iter_mut().enumerate() {
+                counted[usize::from(is_lasting)].written = count(ring, is_lasting);
+            }
+        }
+        Self { rings: found }
+    }
+
+    /// Leaves out the last event of a ring, if it was counted and is not complete: its thread is writing it, or was killed
+    /// meanwhile.
+    fn leave_unfinished(&mut self, info: impl Fn(usize) -> Option<RingInfo>) {
+        for (ring, counted) in self.rings.iter_mut().enumerate() {
+            for (counted, is_lasting) in counted.iter_mut().zip(PLACES) {
+                // If more were written since, it is complete.
+                let is_unfinished =
+                    |info: RingInfo| info.within_record && count(&info, is_lasting) == counted.written;
+                if counted.written.checked_sub(1) == Some(counted.read)
+                    && info(ring).is_some_and(is_unfinished)
+                {
+                    counted.written = counted.read;
+                }
+            }
+        }
     }
 
     fn is_read(&self) -> bool {
-        self.events.as_flattened().iter().all(|events| *events == 0)
+        self.rings.as_flattened().iter().all(|counted| counted.read >= counted.written)
     }
 
     /// Whether an item had been written then, or begins with an event that had. It counts as read from now on.
@@ -141,12 +184,36 @@ impl Written {
             }
             Item::Gap(gap) => (gap.ring, gap.is_lasting, gap.first, gap.first.saturating_add(gap.count)),
         };
-        let Some(events) = self.events.get_mut(ring) else { return false };
-        let events = &mut events[usize::from(is_lasting)];
-        let had = first < *events;
-        if next >= *events {
-            *events = 0;
-        }
+        let Some(counted) = self.rings.get_mut(ring) else { return false };
+        let counted = &mut counted[usize::from(is_lasting)];
+        let had = first < counted.written;
+        counted.read = counted.read.max(next);
         had
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A phase begins while rings are looked at, and another thread sees it and goes on.
+    #[test]
+    fn what_was_written_has_the_phases_that_its_threads_had_seen() {
+        let (phases, others) = (0, 1);
+        for begins_after in 0..4 {
+            let mut looks = 0;
+            let mut written = [[0; 2]; 2];
+            let now = Written::now(2, |ring, is_lasting| {
+                let counted = written[ring][usize::from(is_lasting)];
+                if looks == begins_after {
+                    written[phases][1] += 1;
+                    written[others][0] += 1;
+                }
+                looks += 1;
+                counted
+            });
+            let [phase, event] = [now.rings[phases][1], now.rings[others][0]].map(|counted| counted.written);
+            assert!(event <= phase, "after {begins_after}: the event is there, and its phase is not");
+        }
     }
 }

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use prost::Message;
 use serde_json::Value;
+use tripoint_telemetry::format::MAX_FRAMES;
 
-use crate::recorded::{Hot, Recorded};
+use crate::plot::Drawn;
+use crate::recorded::{Hot, Recorded, sample_at};
 use crate::run::run;
 
 /// Exports, and returns the path of the export and the bytes of all samples according to the report.
@@ -39,6 +41,28 @@ fn collapsed_stacks_have_all_bytes_the_outermost_function_first() {
             "without the sampler's own frames: {stack}"
         );
     }
+}
+
+/// (design/cli.md `.exports.cut`)
+#[test]
+fn a_stack_that_was_cut_off_is_under_a_root_that_says_so() {
+    let recorded = Recorded::empty();
+    let hook = recorded.telemetry.arena_hook();
+    // Addresses of no program, the innermost first.
+    for frames in [MAX_FRAMES - 1, MAX_FRAMES] {
+        sample_at(&hook, &(1..=frames).collect::<Vec<_>>());
+    }
+    let text = std::fs::read_to_string(export(&recorded, "--collapsed").0).unwrap();
+    let second = |line: &str| line.split(';').nth(1).unwrap().to_owned();
+    let mut roots: Vec<_> = text.lines().map(second).collect();
+    roots.sort_unstable();
+    assert_eq!(roots, [format!("{:#x}", MAX_FRAMES - 1), "[outer calls are not recorded]".to_owned()]);
+    let flame = Drawn::of(&recorded.path(), &["--picture", "flame"]).charts();
+    let blocks = flame[0]["content"]["blocks"]["blocks"].as_array().unwrap();
+    let mut roots: Vec<_> =
+        blocks.iter().filter(|block| block["y"][0] == 1.0).map(|block| block["text"].clone()).collect();
+    roots.sort_by_key(ToString::to_string);
+    assert_eq!(roots, [format!("{:#x}", MAX_FRAMES - 1).as_str(), "[outer calls are not recorded]"]);
 }
 
 /// What the schema requires.

@@ -153,6 +153,25 @@ fn without_lasting_rings_a_late_report_has_no_violation() {
     let report = late(without_lasting_rings(), |path| run(&["report", "--json"], path)).json();
     assert_is_overwritten(&report);
     assert!(violated(&report).is_empty() && report["phases"].as_array().unwrap().is_empty(), "{report}");
+    assert!(report["losses"]["lasting_missed"].is_null(), "it is not known: {}", report["losses"]);
+}
+
+/// A capture says it as the recording does, and so do texts.
+#[test]
+fn a_report_says_whether_violations_may_be_among_what_was_missed() {
+    for (room, is_known) in [(Room::default(), true), (without_lasting_rings(), false)] {
+        let [of_file, of_capture] = late(room, |path| {
+            let folder = tempfile::tempdir().unwrap();
+            let capture = folder.path().join("capture");
+            run(&["attach", "--duration", "10ms", "-o", capture.to_str().unwrap()], path);
+            [run(&["report"], path).out, run(&["report"], &capture).out]
+        });
+        for text in [of_file, of_capture] {
+            let sentence = "violations, alarms and phases may be among them";
+            assert!(text.contains("events were overwritten before they were read"), "{text}");
+            assert_eq!(!text.contains(sentence), is_known, "{text}");
+        }
+    }
 }
 
 /// A process is found by its number if its telemetry has no path; no other test here makes such telemetry.

@@ -15,6 +15,7 @@ mod points;
 mod recorded;
 mod report;
 mod run;
+mod screens;
 mod symbols;
 mod timeline;
 mod top;

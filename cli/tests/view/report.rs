@@ -6,7 +6,7 @@ use std::thread;
 use serde_json::Value;
 use tripoint_core::{Event, EventHook};
 use tripoint_stack::Site;
-use tripoint_telemetry::format::HeaderWord;
+use tripoint_telemetry::format::{HeaderWord, RingWord, SECTION_WORDS, SectionKind, SectionWord};
 
 use crate::recorded::{Hot, Recorded, sample_at};
 use crate::run::run;
@@ -165,6 +165,40 @@ fn what_cannot_be_read_at_all_is_named() {
         assert_eq!((report.status, report.out.as_str()), (Some(2), ""), "{}", path.display());
         assert!(report.err.contains(expected), "{}: {}", path.display(), report.err);
     }
+}
+
+/// As of a program that was killed when it had numbered an event and not shown it (design/telemetry.md `.reader.dead`).
+#[test]
+fn an_event_that_is_not_complete_is_left_out_and_is_no_fault() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let mut words: Vec<u64> =
+        recorded.bytes().as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    let mut changed = 0;
+    for section in 0..words[HeaderWord::Sections as usize] as usize {
+        let word = |word: SectionWord| {
+            words[HeaderWord::SectionTable as usize + section * SECTION_WORDS + word as usize]
+        };
+        let [offset, bytes] = [SectionWord::Offset, SectionWord::EntryBytes].map(|it| word(it) as usize / 8);
+        let kinds = [SectionKind::Rings, SectionKind::LastingRings].map(|kind| kind as u64);
+        let rings =
+            if kinds.contains(&word(SectionWord::Kind)) { word(SectionWord::Entries) as usize } else { 0 };
+        for ring in 0..rings {
+            let head = &mut words[offset + ring * bytes..];
+            if head[RingWord::Serial as usize] > 0 {
+                head[RingWord::Serial as usize] += 1;
+                head[RingWord::Intent as usize] = head[RingWord::Tail as usize] + 8;
+                changed += 1;
+            }
+        }
+    }
+    assert!(changed > 1, "a ring of each kind");
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let [whole, killed] = [recorded.path(), recorded.beside("killed", &bytes)].map(|path| {
+        let report = run(&["report", "--json"], &path);
+        assert_eq!((report.status, report.err.as_str()), (Some(0), ""));
+        report.json()
+    });
+    assert_eq!((&killed["events"], &killed["losses"]), (&whole["events"], &whole["losses"]));
 }
 
 #[test]

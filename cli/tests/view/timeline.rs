@@ -82,6 +82,8 @@ type Track = Vec<(i32, String, i64)>;
 struct Line {
     tracks: BTreeMap<String, Track>,
     annotations: HashMap<String, Vec<schema::Annotation>>,
+    /// How many events were missed each time, by track.
+    missed: HashMap<String, Vec<u64>>,
 }
 
 impl Line {
@@ -98,9 +100,14 @@ impl Line {
         };
         let names: HashMap<u64, String> = descriptors.map(|track| (track.uuid, name(track))).collect();
         packets.sort_by_key(|packet| packet.timestamp);
-        let mut line = Self { tracks: BTreeMap::new(), annotations: HashMap::new() };
+        let mut line = Self { tracks: BTreeMap::new(), annotations: HashMap::new(), missed: HashMap::new() };
         for event in packets.into_iter().filter_map(|packet| packet.track_event) {
-            let track = line.tracks.entry(names[&event.track_uuid].clone()).or_default();
+            let name = &names[&event.track_uuid];
+            if event.name == "events missed" {
+                let counts = event.debug_annotations.iter().map(|annotation| annotation.uint_value);
+                line.missed.entry(name.clone()).or_default().extend(counts);
+            }
+            let track = line.tracks.entry(name.clone()).or_default();
             track.push((event.r#type.unwrap(), event.name.clone(), event.counter_value));
             line.annotations.insert(event.name, event.debug_annotations);
         }
@@ -199,21 +206,40 @@ fn collections_their_parts_steps_and_stops_are_slices_within_each_other() {
 /// Whether what had begun has ended meanwhile is not known.
 #[test]
 fn slices_end_before_events_that_were_missed() {
-    let recorded = Recorded::empty();
-    let capture = |lines: &[&str]| {
-        let head = r#"{"tripoint_capture":1,"process":7}"#;
-        let text = [&[head], lines, &[r#"{"counters":{"arenas":{"entries":[],"left_out":0,"unsteady":0},"pools":{"entries":[],"left_out":0,"unsteady":0},"points":{"entries":[],"left_out":0,"unsteady":0},"phase":{"entries":[],"left_out":0,"unsteady":0},"tallies":{"entries":[],"left_out":0,"unsteady":0},"samples":{"entries":[],"left_out":0,"unsteady":0}}}"#, ""]].concat().join("\n");
-        recorded.beside("capture", text.as_bytes())
-    };
-    let line = Line::of(&capture(&[
+    let line = of_lines(&[
         r#"{"ring":0,"tid":7,"ns":10,"event":"begin stop"}"#,
         r#"{"ring":0,"first":1,"missed":5}"#,
         r#"{"ring":0,"tid":7,"ns":30,"event":"stop"}"#,
-    ]));
+    ]);
     let track = line.tracks["7"].iter().map(|(kind, name, _)| (*kind, name.as_str())).collect::<Vec<_>>();
     let expected =
         [(BEGIN, "ask for a stop"), (END, ""), (INSTANT, "events missed"), (BEGIN, "heap stopped")];
     assert_eq!(track, expected);
+}
+
+/// They belong to the thread of the next event of their ring; if none follows, to the process.
+#[test]
+fn events_that_were_missed_before_the_first_are_in_the_time_line() {
+    let line = of_lines(&[
+        r#"{"ring":0,"first":0,"missed":5}"#,
+        r#"{"ring":0,"is_lasting":true,"first":0,"missed":2}"#,
+        r#"{"ring":1,"first":0,"missed":3}"#,
+        r#"{"ring":0,"is_lasting":true,"tid":7,"ns":10,"event":"phase","from":"Init","to":"Warmup"}"#,
+        r#"{"ring":0,"tid":7,"ns":30,"event":"trip"}"#,
+        r#"{"ring":0,"tid":7,"ns":40,"event":"trip"}"#,
+    ]);
+    let missed = "events missed";
+    assert_eq!(line.names("7", INSTANT), [missed, missed, "trip", "trip"]);
+    let counts = |track: &str| line.missed[track].clone();
+    assert_eq!((counts("7"), counts("")), (vec![2, 5], vec![3]));
+}
+
+/// The time line of a capture with these lines.
+fn of_lines(lines: &[&str]) -> Line {
+    let recorded = Recorded::empty();
+    let head = r#"{"tripoint_capture":1,"process":7}"#;
+    let text = [&[head], lines, &[r#"{"counters":{"arenas":{"entries":[],"left_out":0,"unsteady":0},"pools":{"entries":[],"left_out":0,"unsteady":0},"points":{"entries":[],"left_out":0,"unsteady":0},"phase":{"entries":[],"left_out":0,"unsteady":0},"tallies":{"entries":[],"left_out":0,"unsteady":0},"samples":{"entries":[],"left_out":0,"unsteady":0}}}"#, ""]].concat().join("\n");
+    Line::of(&recorded.beside("capture", text.as_bytes()))
 }
 
 #[test]

@@ -19,13 +19,13 @@ use crate::run::{run, tripoint};
 const LOOKS: u32 = 3000;
 
 /// A terminal in which a shell runs the command, and then prints its status.
-struct Screen {
+pub(crate) struct Screen {
     server: String,
 }
 
 impl Screen {
     /// `None` if there is no tmux.
-    fn open(target: &Path, columns: u32) -> Option<Self> {
+    pub(crate) fn open(target: &Path, columns: u32) -> Option<Self> {
         Self::open_by("", target, columns)
     }
 
@@ -68,12 +68,12 @@ impl Screen {
         std::fs::read_to_string(children).unwrap().trim().to_owned()
     }
 
-    fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         self.tmux(&["send-keys", key]);
     }
 
     /// The screen, once something holds of it.
-    fn until(&self, holds: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn until(&self, mut holds: impl FnMut(&str) -> bool) -> String {
         for _ in 0..LOOKS {
             let text = self.text();
             if holds(&text) {
@@ -83,6 +83,17 @@ impl Screen {
             thread::sleep(Duration::from_millis(20));
         }
         panic!("this was not to come:\n{}", self.text());
+    }
+
+    /// The screen, once it was the same for several looks.
+    pub(crate) fn settled(&self) -> String {
+        let mut last = String::new();
+        let mut same = 0;
+        self.until(|text| {
+            same = if text == last { same + 1 } else { 0 };
+            text.clone_into(&mut last);
+            same > 20
+        })
     }
 
     fn shows(&self, expected: &str) -> String {
@@ -112,7 +123,7 @@ impl Drop for Screen {
 fn pages_show_what_is_recorded_and_keys_turn_and_sort_them() {
     let recorded = Recorded::of_a_run(Hot::Violates);
     let Some(screen) = Screen::open(&recorded.path(), 120) else { return };
-    let text = screen.shows("violations: alloc of hot in");
+    let text = screen.shows("violation: alloc of hot in");
     assert!(text.contains("phase Teardown") && text.contains("recorded::violates at"), "{text}");
     for (key, expected) in [
         ("2", "pools (bytes)"),
@@ -147,7 +158,7 @@ fn a_violation_is_red_unless_colours_are_unwanted() {
     let recorded = Recorded::of_a_run(Hot::Violates);
     for (starter, is_red) in [("env -u NO_COLOR", true), ("env NO_COLOR=1", false)] {
         let Some(screen) = Screen::open_by(starter, &recorded.path(), 120) else { return };
-        screen.shows("violations: alloc of hot in");
+        screen.shows("violation: alloc of hot in");
         // With the sequences for colours.
         let text = screen.tmux(&["capture-pane", "-p", "-e"]);
         assert_eq!(text.contains("[38;5;1m"), is_red, "{starter}: {text:?}");

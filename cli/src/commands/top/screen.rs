@@ -6,6 +6,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, List, ListState, Paragraph, Row, Table, TableState, Wrap};
+use tripoint::events;
 
 use crate::commands::top::fitted::{Fitted, SPACING};
 use crate::commands::top::live::Live;
@@ -13,6 +14,7 @@ use crate::commands::top::switches::Switches;
 use crate::grid::Grid;
 use crate::summary::Summary;
 use crate::tables;
+use crate::words::counted;
 
 /// The pages, by the keys 1 to 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +108,7 @@ impl Screen {
             Paragraph::new(heading(summary, live.has_ended(), faults)).wrap(Wrap { trim: true }),
             head,
         );
-        frame.render_widget(Line::from(self.titles()), pages);
+        frame.render_widget(Line::from(self.titles(usize::from(pages.width))), pages);
         if Page::ALL[self.page] == Page::Switches {
             self.draw_switches(frame, body);
         } else {
@@ -116,11 +118,14 @@ impl Screen {
         frame.render_widget(self.refused.as_deref().unwrap_or(keys), foot);
     }
 
-    fn titles(&self) -> Vec<Span<'static>> {
-        let title = |(index, page): (usize, &Page)| {
-            let is_chosen = index == self.page;
-            let style = if is_chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
-            Span::styled(format!(" {} {page:?} ", index + 1), style)
+    /// The names of the pages; without room for all, of the others only the keys.
+    fn titles(&self, room: usize) -> Vec<Span<'static>> {
+        let name = |(index, page): (usize, &Page)| format!(" {} {page:?} ", index + 1);
+        let has_room = Page::ALL.iter().enumerate().map(|page| name(page).len()).sum::<usize>() <= room;
+        let title = |(index, page): (usize, &Page)| match index == self.page {
+            true => Span::styled(name((index, page)), Modifier::REVERSED),
+            false if has_room => Span::raw(name((index, page))),
+            false => Span::raw(format!(" {} ", index + 1)),
         };
         Page::ALL.iter().enumerate().map(title).collect()
     }
@@ -159,12 +164,14 @@ impl Screen {
 /// The worst that is known of the process first, so that it is there in the narrowest terminal.
 fn heading(summary: &Summary, has_ended: bool, faults: &[String]) -> Vec<Line<'static>> {
     let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-    let last = match (summary.violations.first(), faults.first(), tables::losses(summary).first()) {
+    let mut breaches = summary.violations.iter().filter(|row| row.is_real());
+    let last = match (breaches.next(), faults.first(), tables::losses(summary).first()) {
         (Some(worst), ..) => {
             // An alarm is raised for a violation that has a record of its own.
-            let violations = summary.violations.iter().filter(|row| row.kind == "violation");
+            let violations = summary.violations.iter().filter(|row| row.kind == events::Event::VIOLATION);
             let count: u64 = violations.map(|violation| violation.count).sum();
-            let text = format!("{count} violations: {} of {} in {}", worst.class, worst.name, worst.site);
+            let count = counted(count, "violation");
+            let text = format!("{count}: {} of {} in {}", worst.class, worst.name, worst.site);
             Line::styled(text, alarm)
         }
         (None, Some(fault), _) => Line::styled(fault.clone(), alarm),
