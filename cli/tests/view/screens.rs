@@ -1,7 +1,7 @@
 //! Whole screens of `tripoint top` at three widths, as they are kept in `screens.txt` (design/cli.md `.top.narrow`,
 //! `.top.ended`, `.report.late`). With `TRIPOINT_BLESS=1` they are written anew: then read the difference.
 
-use std::fmt::Write as _;
+use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use tripoint_core::{Addr, AddrRange, BufferKind, Event, EventHook, PoolId, PoolOptions, RankSet};

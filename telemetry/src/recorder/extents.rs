@@ -47,7 +47,7 @@ impl<'w> PoolExtents<'w> {
     }
 
     /// The first address of the extent that changed last.
-    fn last(&self) -> &'w AtomicU64 {
+    fn last_word(&self) -> &'w AtomicU64 {
         self.entry.word(PoolWord::LastExtent as usize)
     }
 
@@ -55,16 +55,16 @@ impl<'w> PoolExtents<'w> {
     fn set_last(&self, base: u64) -> bool {
         // Pairs with the swap of `forget`: a thread that comes there after this finds the extent.
         fence(Ordering::Release);
-        self.last().update_by(|last: u64| (last != UNKNOWN).then_some(base)).is_ok()
+        self.last_word().update_by(|last: u64| (last != UNKNOWN).then_some(base)).is_ok()
     }
 
     /// The extent that changed last.
     fn last_extent(&self) -> Option<Entry<'w>> {
-        self.at(self.last().load(Ordering::Relaxed))
+        self.at(self.last_word().load(Ordering::Relaxed))
     }
 
     fn is_known(&self) -> bool {
-        self.last().load(Ordering::Relaxed) != UNKNOWN
+        self.last_word().load(Ordering::Relaxed) != UNKNOWN
     }
 
     /// The bytes that it has, those of the present event included.
@@ -79,7 +79,7 @@ impl<'w> PoolExtents<'w> {
     pub(super) fn extend(&self, base: u64, bytes: u64) {
         if self.held() == bytes {
             // It has no others, so that from here on its addresses are known.
-            let _ = self.last().compare_exchange(UNKNOWN, 0, Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.last_word().compare_exchange(UNKNOWN, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         if !self.is_known() {
             return;
@@ -157,7 +157,7 @@ impl<'w> PoolExtents<'w> {
     /// Forgets all extents, if the pool is destroyed, or if not all of its addresses can be known: they are left out from now
     /// on, or one found no entry.
     pub(super) fn forget(&self) {
-        if ![0, UNKNOWN].contains(&self.last().swap(UNKNOWN, Ordering::Acquire)) {
+        if ![0, UNKNOWN].contains(&self.last_word().swap(UNKNOWN, Ordering::Acquire)) {
             self.all().for_each(Entry::erase);
         }
     }
