@@ -17,7 +17,7 @@ pub enum XdpError {
     LockedMemory {
         /// The bytes of the region.
         needed: u64,
-        /// The limit `RLIMIT_MEMLOCK`, in bytes.
+        /// The limit `RLIMIT_MEMLOCK`, in bytes. What other processes of the user have locked counts.
         limit: u64,
     },
     /// The process has as many open files as it may.
@@ -154,9 +154,9 @@ impl fmt::Display for XdpError {
         match self {
             Self::LockedMemory { needed, limit } => write!(
                 f,
-                "the region has {needed} bytes, which the kernel locks, and this user may lock {limit}: raise the \
-                 limit (ulimit -l {}), or run with CAP_IPC_LOCK",
-                needed.div_ceil(1024)
+                "the kernel would lock {needed} bytes, and this user may lock {limit} in all processes together: raise \
+                 the limit (ulimit -l {}), or run with CAP_IPC_LOCK",
+                limit.saturating_add(*needed).div_ceil(1024)
             ),
             Self::Descriptors { limit } => write!(
                 f,
@@ -205,7 +205,8 @@ impl fmt::Display for XdpError {
             ),
             Self::Mtu { interface, mtu, frame_max: None } => write!(
                 f,
-                "the driver of {interface} has no XDP with an MTU of {mtu}: ip link set dev {interface} mtu 1500"
+                "the driver of {interface} has no XDP with an MTU of {mtu}: ip link set dev {interface} mtu 1500, and \
+                 at the other end as well if it is a pair (veth)"
             ),
             Self::NoZeroCopy { interface } => write!(
                 f,

@@ -17,10 +17,21 @@ pub(crate) type Instruction = u64;
 /// The number of the queue that a frame came by is the key of its socket in the map with this descriptor.
 pub(crate) fn program(filter: XdpFilter, map: i32) -> Vec<Instruction> {
     let mut assembler = Assembler::default();
-    if let XdpFilter::UdpPort(port) = filter {
-        match_udp(&mut assembler, port);
+    match filter {
+        XdpFilter::All => redirect(&mut assembler, map),
+        XdpFilter::UdpPort(port) => {
+            match_udp(&mut assembler, port);
+            redirect(&mut assembler, map);
+            assembler.place(Label::Pass);
+            assembler.emit(MOVE_IMMEDIATE, R0, 0, 0, PASS);
+            assembler.emit(EXIT, R0, 0, 0, 0);
+        }
     }
-    assembler.place(Label::Redirect);
+    assembler.finish()
+}
+
+/// Hands the frame to the socket of its queue, or passes it if there is none.
+fn redirect(assembler: &mut Assembler, map: i32) {
     assembler.emit(LOAD_WORD, R2, R1, CONTEXT_QUEUE, 0);
     // An operation of two instructions: register 1 is the map with this descriptor.
     assembler.emit(LOAD_DOUBLE, R1, PSEUDO_MAP, 0, map);
@@ -29,10 +40,6 @@ pub(crate) fn program(filter: XdpFilter, map: i32) -> Vec<Instruction> {
     assembler.emit(MOVE_IMMEDIATE, R3, 0, 0, PASS);
     assembler.emit(CALL, R0, 0, 0, REDIRECT_MAP);
     assembler.emit(EXIT, R0, 0, 0, 0);
-    assembler.place(Label::Pass);
-    assembler.emit(MOVE_IMMEDIATE, R0, 0, 0, PASS);
-    assembler.emit(EXIT, R0, 0, 0, 0);
-    assembler.finish()
 }
 
 /// Goes on to what follows for datagrams to the port, and to the end for all else. Register 2 is where a header begins.
@@ -85,7 +92,6 @@ enum Label {
     NoTag,
     Ipv4,
     Transport,
-    Redirect,
     Pass,
 }
 

@@ -100,11 +100,14 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
             return Err(XdpError::Mtu { interface, mtu, frame_max: Some(frame_max) });
         }
         self.bound.retain(|bound| bound.socket.strong_count() > 0);
-        if self.bound.iter().any(|bound| (bound.interface, bound.queue) == (interface.index, queue)) {
-            return Err(XdpError::QueueInUse { interface: interface.name().to_owned(), queue });
-        }
         let (cache, receive, transmit) = (self.pool.cache()?, self.pool.ring()?, self.pool.ring()?);
-        let probe = Probe::new(&interface, queue)?;
+        // Before the socket is bound: one that is closed again would keep its queue for a while.
+        let probe = Probe::new(&interface, queue).map_err(|error| match error {
+            XdpError::LockedMemory { limit, .. } => {
+                XdpError::LockedMemory { needed: self.pool.region().size() as u64, limit }
+            }
+            error => error,
+        })?;
         let other = self.bound.iter().find_map(|bound| bound.socket.upgrade());
         let memory = match &other {
             Some(socket) => Memory::Of(socket),
@@ -113,7 +116,15 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
         // not forgotten, as whoever made the region promised; of a static pool it has it for good. The kernel uses only
         // units that are with the rings of the socket, and those come back only when it has completed them or let go.
-        let device = unsafe { Device::open(&memory, &interface, queue, &options) }?;
+        let device = unsafe { Device::open(&memory, &interface, queue, &options) };
+        let device = device.map_err(|error| match error {
+            // What the kernel says of a queue that a socket of this region has. Another namespace may have an interface of the
+            // same number.
+            XdpError::NoQueue { interface: name, .. } if self.has(interface.index, queue) => {
+                XdpError::QueueInUse { interface: name, queue }
+            }
+            error => error,
+        })?;
         let mode = device.mode()?;
         self.bound.push(Bound {
             socket: std::sync::Arc::downgrade(&device.socket),
@@ -122,6 +133,10 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         });
         let units = XdpClosing::new(interface, queue, receive, transmit, probe);
         Ok(XdpSocket::new(device, cache, units, options, mode, frame_max))
+    }
+
+    fn has(&self, interface: u32, queue: u32) -> bool {
+        self.bound.iter().any(|bound| (bound.interface, bound.queue) == (interface, queue))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct XdpStatistics {
     pub receive_ring_full: u64,
     /// How often the fill ring was empty when the kernel wanted a unit.
     pub fill_ring_empty: u64,
-    /// Entries of the transmit ring that named no packet. Their units stay with the ring until it is closed.
+    /// Entries of the transmit ring that named no packet. Their units may stay with the ring until it is closed.
     pub transmit_invalid: u64,
     /// How often the transmit ring was empty when the kernel looked.
     pub transmit_ring_empty: u64,

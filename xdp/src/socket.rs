@@ -10,8 +10,8 @@ use crate::closing::XdpClosing;
 use crate::device::{Device, RIGHTS};
 use crate::{XdpError, XdpMode, XdpOptions, XdpReport, abi};
 
-/// Units that are given to the kernel at once, unless the ring is smaller.
-const REFILL: u64 = 32;
+/// Units that are given to the kernel at once, but no more than a quarter of the ring.
+const REFILL: u32 = 32;
 
 /// Calls for one [`wake`](XdpSocket::wake), each of which sends up to a number of packets that the kernel chooses.
 const CALLS_MAX: u32 = 1 << 16;
@@ -86,7 +86,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     }
 
     /// Adds frames that have come to the batch, in their order, as far as it has room; returns how many. Then gives the kernel
-    /// free units in their place, 32 or more at once.
+    /// free units in their place, 32 or more at once, or a quarter of a smaller ring.
     ///
     /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]).
     pub fn receive<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
@@ -98,11 +98,11 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         count
     }
 
-    /// Gives the kernel free units to receive into, if it has places for [`REFILL`] of them, and calls it if it asks for that.
+    /// Gives the kernel free units to receive into, if it has places for some of them, and calls it if it asks for that.
     fn refill(&mut self) {
-        let entries = u64::from(self.options.receive_entries);
-        let wanted = entries.saturating_sub(self.units.receive.counts().outstanding());
-        if wanted >= REFILL.min(entries) {
+        let entries = self.options.receive_entries;
+        let wanted = u64::from(entries).saturating_sub(self.units.receive.counts().outstanding());
+        if wanted >= u64::from(REFILL.min(entries.div_ceil(4))) {
             let fill = &mut self.device.fill;
             let count = wanted.min(u64::from(fill.room())) as usize;
             self.units.receive.fill(&mut self.cache, count, |unit| fill.push(unit.offset));
@@ -118,7 +118,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// Hands packets of the batch to the kernel, the first ones first, as far as the transmit ring has room; returns how
     /// many. The others stay in the batch. They are sent when the kernel is [woken](Self::wake).
     ///
-    /// A packet has a header of Ethernet. One without data cannot be sent: its unit stays with the kernel until the socket is
+    /// A packet has a header of Ethernet. One without data cannot be sent: its unit may stay with the kernel until the socket is
     /// closed ([`XdpStatistics::transmit_invalid`](crate::XdpStatistics::transmit_invalid)).
     pub fn send<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
         self.complete();

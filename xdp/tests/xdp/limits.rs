@@ -5,6 +5,7 @@ use std::process::Command;
 use std::thread;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_core::{ClientArena, ClientArenaOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
 use wire::{End, INTERFACE};
@@ -103,7 +104,7 @@ fn too_little_memory_that_may_be_locked_is_a_limit() {
     let limit = XdpError::LockedMemory { needed: 256 << 10, limit: 64 << 10 };
     assert!(!limit.is_refusal(), "it can be had, if the limit is raised");
     assert!(
-        limit.to_string().contains("ulimit -l 256") && limit.to_string().contains("CAP_IPC_LOCK"),
+        limit.to_string().contains("ulimit -l 320") && limit.to_string().contains("CAP_IPC_LOCK"),
         "{limit}"
     );
     assert_eq!(opened, Err(limit));
@@ -192,7 +193,7 @@ fn an_mtu_is_a_limit() {
     drop((batch, link));
     close(socket);
     // The driver has a limit of its own.
-    near.set_mtu(9000).unwrap();
+    [&near, &far].iter().for_each(|end| end.set_mtu(9000).unwrap());
     let attached = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Driver).map(|_| ());
     assert_eq!(attached, Err(XdpError::Mtu { interface: INTERFACE.to_owned(), mtu: 9000, frame_max: None }));
     assert_whole(pool);
@@ -203,15 +204,16 @@ fn an_mtu_is_a_limit() {
 fn a_region_in_the_middle_of_a_page_is_refused() {
     let Some([near, _far]) = wire(1) else { return };
     near.namespace.enter().unwrap();
-    let arena: &'static ArenaVm = Box::leak(Box::new(ArenaVm::create(ArenaVmOptions::default()).unwrap()));
     let options = PacketPoolOptions { count: 1, caches: 1, cache_size: 1, headroom: 0 };
-    let offset = |pool: &PacketPool<_, SIZE>| pool.region().base().addr().get() % 4096;
-    // The tables of a pool lie between its region and the next one.
-    let pools = (0..64).map(|_| PacketPool::<_, SIZE>::create(arena, options).unwrap());
-    let Some(pool) = pools.into_iter().find(|pool| offset(pool) == 2048) else {
-        panic!("all regions begin with a page");
+    // In an arena whose grains are smaller than a page, where a region begins depends on where the memory does.
+    let begins_at = |shift: usize| {
+        let memory = &mut Box::leak(Box::new_uninit_slice(64 << 10))[shift..];
+        let arena = Box::leak(Box::new(ClientArena::create(memory, ClientArenaOptions::default()).unwrap()));
+        &*Box::leak(Box::new(PacketPool::<_, SIZE>::create(&*arena, options).unwrap()))
     };
-    let pool = Box::leak(Box::new(pool));
+    let mut pools = (0..4096).step_by(256).map(begins_at);
+    let pool = pools.find(|pool| pool.region().base().addr().get() % 4096 == 2048);
+    let pool = pool.expect("a region in the middle of a page");
     let refused = XdpRegion::of_static(pool).open(INTERFACE, 0, OPTIONS).map(|_| ());
     assert_eq!(refused, Err(XdpError::Misaligned { offset: 2048, page: 4096 }));
 }

@@ -12,8 +12,8 @@ use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redi
 /// Frames of a test: the rings turn over many times.
 const FRAMES: u64 = 20_000;
 
-/// Frames on their way at once: fewer than any ring on the way has room for.
-const AHEAD: u64 = 48;
+/// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
+const AHEAD: u64 = 40;
 
 /// The longest frames of a wire whose MTU is 1500.
 const FRAME_MAX: usize = 1514;
