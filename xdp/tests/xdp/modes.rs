@@ -1,10 +1,12 @@
 //! What can be asked of a socket, and what the kernel says that it gave (design/xdp.md `.mode`).
 
+use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{BusyPoll, XdpAttach, XdpError, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion};
 use wire::INTERFACE;
 
 use super::raw::{Raw, frame, number};
-use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, redirect, wire};
+use super::{OPTIONS, PORT, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Ten frames come and go with these options. Returns the calls to receive.
 fn works(options: XdpOptions, attach: XdpAttach) -> Option<u64> {
@@ -106,4 +108,37 @@ fn rings_have_a_power_of_two_of_entries() {
             assert_eq!(refused, Err(XdpError::Entries { entries }));
         }
     }
+}
+
+/// The kernel leaves free what the pool keeps at the front of a unit: a header fits in front of a frame that came.
+#[test]
+fn a_header_is_put_in_front_of_a_frame_that_came() {
+    const HEADROOM: u32 = 64;
+    let Some([near, far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let options = PacketPoolOptions { count: 128, headroom: HEADROOM, ..PacketPoolOptions::default() };
+    let pool: &'static Pool<SIZE> = Box::leak(Box::new(PacketPool::create(arena, options).unwrap()));
+    let mut socket = open(pool, 0, OPTIONS);
+    assert_eq!(socket.report().frame_max, 2048 - 256 - HEADROOM);
+    let _redirect = redirect(&socket);
+    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<1>(), Patience::new());
+    assert!(raw.send(&frame(5, 1514)));
+    while batch.is_empty() {
+        socket.receive(&mut batch);
+        patience.wait(socket.report());
+    }
+    let mut packet = batch.pop().unwrap();
+    assert_eq!((packet.headroom(), packet.len()), (256 + HEADROOM as usize, 1514));
+    packet.truncate(800);
+    packet.prepend(300).unwrap().fill(0xee);
+    let expected = [&[0xee; 300], &frame(5, 1514)[..800]].concat();
+    batch.push(packet).unwrap();
+    assert_eq!(socket.send(&mut batch), 1);
+    socket.wake().unwrap();
+    while raw.receive() != Some(expected.clone()) {
+        patience.wait(socket.report());
+    }
+    close(socket);
+    assert_whole(pool);
 }
