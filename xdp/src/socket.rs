@@ -88,7 +88,8 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// Adds frames that have come to the batch, in their order, as far as it has room; returns how many. Then gives the kernel
     /// free units in their place, 32 or more at once, or a quarter of a smaller ring.
     ///
-    /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]).
+    /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]). A batch of another pool gets
+    /// none.
     pub fn receive<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
         let Device { received, .. } = &mut self.device;
         let frames = received.read().map(|frame| (frame.addr, frame.len));

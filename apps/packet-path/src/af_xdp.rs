@@ -100,7 +100,8 @@ impl<'pool> Source for AfXdp<'pool> {
 
     fn counts(&self) -> SourceCounts {
         let report = self.socket.report();
-        SourceCounts { dropped: report.kernel.lost(), calls: report.receive_calls, ..self.counts }
+        let (dropped, calls, refused) = (report.kernel.lost(), report.receive_calls, report.receive.refused);
+        SourceCounts { dropped, calls, refused, ..self.counts }
     }
 
     fn finish(self) -> FrameCounts {

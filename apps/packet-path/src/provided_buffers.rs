@@ -202,7 +202,7 @@ impl<'pool> Source for ProvidedBuffers<'pool> {
     }
 
     fn counts(&self) -> SourceCounts {
-        self.counts
+        SourceCounts { refused: self.units.counts().refused, ..self.counts }
     }
 
     fn finish(self) -> FrameCounts {

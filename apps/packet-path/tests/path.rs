@@ -63,6 +63,7 @@ fn assert_clean(report: &Value) {
     assert_eq!(report["contract"]["alarms"], 0, "{report:#}");
     assert_home(report);
     assert_eq!(report["wire"]["unaccounted"], 0, "{report:#}");
+    assert_eq!(report["wire"]["source"]["refused"], 0, "{report:#}");
 }
 
 /// The figures of the book, without those of time and cost.
