@@ -4,16 +4,9 @@ use core::fmt;
 use core::ptr;
 use core::slice;
 
+use crate::held::Held;
 use crate::shared::Shared;
 use crate::{PacketBox, PacketCache};
-
-/// A unit, and where in it the data lie.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    pub(crate) number: u32,
-    pub(crate) start: u32,
-    pub(crate) length: u32,
-}
 
 /// Up to `N` packets of a [`PacketPool`](crate::PacketPool) that the program owns, in their order, each with its data.
 ///

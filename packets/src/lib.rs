@@ -21,6 +21,7 @@
 // | `plan` | how much memory a pool takes, and which part of it is what |
 // | `options` | options for a pool |
 // | `error` | what can be wrong with what a device says, and with what a program asks |
+// | `held` | a unit with where its data lie |
 // | `units` | between numbers of units and offsets of their bytes |
 // | `region` | the memory of all units, and their numbers |
 // | `table` | slices in memory of a pool |
@@ -54,6 +55,7 @@ mod cache;
 mod depot;
 pub mod design;
 mod error;
+mod held;
 mod holders;
 mod options;
 mod packet_box;

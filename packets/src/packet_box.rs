@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use core::slice;
 
 use crate::PacketError;
-use crate::batch::Held;
+use crate::held::Held;
 use crate::shared::Shared;
 
 /// A packet: a unit of a [`PacketPool`](crate::PacketPool) that the program owns, and the part of it that is data.

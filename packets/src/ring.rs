@@ -4,7 +4,7 @@ use core::fmt;
 use core::mem;
 use core::ptr;
 
-use crate::batch::Held;
+use crate::held::Held;
 use crate::holders::RingId;
 use crate::shared::Shared;
 use crate::{PacketBatch, PacketBox, PacketCache, PacketError};

@@ -6,8 +6,8 @@ use tripoint_core::internal::{AtomicU32, AtomicUsize, Update};
 use tripoint_core::{Block, Lock};
 
 use crate::PacketRegion;
-use crate::batch::Held;
 use crate::depot::Depot;
+use crate::held::Held;
 use crate::holders::{Holders, RingId};
 use crate::slots::Slot;
 use crate::table::Table;

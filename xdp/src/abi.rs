@@ -160,7 +160,7 @@ pub(crate) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: a mapping is an address and a number; it is unmapped by whoever owns it, on any thread.
+// SAFETY: a mapping is an address and a number; its owner unmaps it, on any thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {

@@ -39,7 +39,7 @@ impl<'p, const SIZE: usize> XdpClosing<'p, SIZE> {
 
     /// How many units are with the kernel.
     #[must_use]
-    pub const fn outstanding(&self) -> u64 {
+    pub const fn with_kernel(&self) -> u64 {
         self.receive.counts().outstanding() + self.transmit.counts().outstanding()
     }
 
@@ -53,7 +53,7 @@ impl<'p, const SIZE: usize> XdpClosing<'p, SIZE> {
     pub fn wait(&mut self, patience: Duration) -> Result<usize, XdpError> {
         if !self.probe.wait(patience) {
             let (interface, queue) = (self.interface.name().to_owned(), self.queue);
-            return Err(XdpError::StillBound { interface, queue, units: self.outstanding() });
+            return Err(XdpError::StillBound { interface, queue, units: self.with_kernel() });
         }
         // SAFETY: the socket is closed, and its queue was found without one: the kernel has told the driver to stop.
         Ok(unsafe { self.receive.reclaim() + self.transmit.reclaim() })
@@ -63,7 +63,7 @@ impl<'p, const SIZE: usize> XdpClosing<'p, SIZE> {
 impl<const SIZE: usize> Drop for XdpClosing<'_, SIZE> {
     fn drop(&mut self) {
         // Waited for before, if nothing is with the kernel.
-        if self.outstanding() > 0 {
+        if self.with_kernel() > 0 {
             let _ = self.wait(PATIENCE);
         }
     }
@@ -71,6 +71,6 @@ impl<const SIZE: usize> Drop for XdpClosing<'_, SIZE> {
 
 impl<const SIZE: usize> fmt::Debug for XdpClosing<'_, SIZE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "XdpClosing({}, queue {}, {} units)", self.interface, self.queue, self.outstanding())
+        write!(f, "XdpClosing({}, queue {}, {} units)", self.interface, self.queue, self.with_kernel())
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn make_rings(socket: &OwnedFd, [receive, transmit]: [u32; 2]) -> io:
 
 type Rings = (Submissions<u64>, Completions<libc::xdp_desc>, Submissions<libc::xdp_desc>, Completions<u64>);
 
+#[allow(clippy::useless_conversion, reason = "32-bit targets, where an offset is half as wide")]
 fn map(socket: &OwnedFd, [receive, transmit]: [u32; 2]) -> io::Result<Rings> {
     let offsets: libc::xdp_mmap_offsets = abi::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
     Ok((

@@ -114,7 +114,7 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
             None => Memory::New(describe(self.pool.region())?),
         };
         // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
-        // not forgotten, as whoever made the region promised; of a static pool it has it for good. The kernel uses only
+        // not forgotten, as the program promised that made the region; of a static pool it has it for good. The kernel uses only
         // units that are with the rings of the socket, and those come back only when it has completed them or let go.
         let device = unsafe { Device::open(&memory, &interface, queue, &options) };
         let device = device.map_err(|error| match error {

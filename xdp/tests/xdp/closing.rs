@@ -36,7 +36,7 @@ fn units_come_back_when_the_kernel_has_let_go() {
         receive_one(&raw, &mut socket, pool);
         drop(redirect);
         let mut closing = socket.close();
-        let outstanding = closing.outstanding();
+        let outstanding = closing.with_kernel();
         assert!(outstanding >= 32, "{closing:?}");
         assert_eq!(pool.counts().rings as u64, outstanding, "they are with the kernel still");
         let mut reclaimed = closing.wait(Duration::ZERO);

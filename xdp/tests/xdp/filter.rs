@@ -6,7 +6,7 @@ use wire::INTERFACE;
 use super::raw::{FRAME_MIN, Raw, datagram, frame};
 use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, wire};
 
-/// A datagram over IPv4 with so many words of options, to a port, as a packet of this protocol and place in it.
+/// A datagram over IPv4 with this many words of options, to a port, as a packet of this protocol and place in it.
 fn over_ipv4(port: u16, options: u8, protocol: u8, fragment: u16, body: &[u8]) -> Vec<u8> {
     let header = 20 + 4 * options;
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];

@@ -1,4 +1,4 @@
-//! Limits are told as limits: which, its value, and what raises it (design/xdp.md `.limits`).
+//! Limits are told as limits: which, its value, and what raises it (design/xdp.md `.req.limits`).
 
 use core::ffi::{c_int, c_long};
 use std::process::Command;

@@ -32,7 +32,7 @@ pub(crate) fn datagram(port: u16, body: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The frame with a number, of so many bytes.
+/// The frame with a number, of that many bytes.
 pub(crate) fn frame(number: u64, bytes: usize) -> Vec<u8> {
     let filler: Vec<u8> =
         (0..bytes - FRAME_MIN).map(|place| (place as u64 * 31 + number * 7) as u8).collect();
