@@ -1,6 +1,6 @@
 //! Interfaces that go, queues that are in use, and units that come home (design/xdp.md `.req.home`).
 
-use std::time::Duration;
+use core::time::Duration;
 
 use tripoint_oracle::DEADLINE;
 use tripoint_packets::PacketBatch;
@@ -78,7 +78,7 @@ fn a_queue_has_one_socket_and_an_interface_one_program() {
     let Some([near, far]) = wire(1) else { return };
     near.namespace.enter().unwrap();
     let pools = [pool::<SIZE>(256), pool::<SIZE>(256)];
-    let mut regions = pools.map(|pool| XdpRegion::of_static(pool));
+    let mut regions = pools.map(XdpRegion::of_static);
     let mut socket = regions[0].open(INTERFACE, 0, OPTIONS).unwrap();
     let _redirect = redirect(&socket);
     for region in &mut regions {
@@ -99,7 +99,7 @@ fn a_region_leaves_other_queues_to_others() {
     let Some([near, _far]) = wire(2) else { return };
     near.namespace.enter().unwrap();
     let pools = [pool::<SIZE>(256), pool::<SIZE>(256)];
-    let mut regions = pools.map(|pool| XdpRegion::of_static(pool));
+    let mut regions = pools.map(XdpRegion::of_static);
     let sockets = [0, 1].map(|queue| regions[queue as usize].open(INTERFACE, queue, OPTIONS).unwrap());
     let refused = regions[0].open(INTERFACE, 1, OPTIONS).map(|_| ());
     assert_eq!(refused, Err(XdpError::QueueInUse { interface: INTERFACE.to_owned(), queue: 1 }));
@@ -179,7 +179,7 @@ fn what_the_kernel_refuses_to_send_comes_back_at_the_end() {
     batch.push(packet).unwrap();
     assert_eq!(socket.send(&mut batch), 2);
     let patience = Patience::new();
-    while !raw.receive().is_some_and(|frame| number(&frame) == Some(3)) {
+    while raw.receive().is_none_or(|frame| number(&frame) != Some(3)) {
         socket.wake().unwrap();
         patience.wait(socket.report());
     }

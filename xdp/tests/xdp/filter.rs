@@ -10,7 +10,7 @@ use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, wire
 fn over_ipv4(port: u16, options: u8, protocol: u8, fragment: u16, body: &[u8]) -> Vec<u8> {
     let header = 20 + 4 * options;
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-    frame.extend([0x40 | header / 4, 0]);
+    frame.extend([0x40 | (header / 4), 0]);
     frame.extend((u16::from(header) + 8 + body.len() as u16).to_be_bytes());
     frame.extend([0, 1]);
     frame.extend(fragment.to_be_bytes());

@@ -8,7 +8,8 @@ mod modes;
 mod raw;
 mod ways;
 
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::{Check, CheckLevel};

@@ -1,6 +1,7 @@
 //! The other end of a wire: a packet socket, which knows nothing of AF_XDP, and frames with a number and a hash.
 
-use std::hash::{DefaultHasher, Hasher};
+use core::hash::Hasher;
+use std::hash::DefaultHasher;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
