@@ -2,13 +2,12 @@
 
 use core::time::Duration;
 
-use tripoint_oracle::DEADLINE;
 use tripoint_packets::PacketBatch;
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpRedirect, XdpRegion, XdpSocket};
 use wire::INTERFACE;
 
 use super::raw::{Raw, frame, number};
-use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
+use super::{OPTIONS, PATIENCE, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Sends frames until one has come to the socket.
 fn receive_one(raw: &Raw, socket: &mut XdpSocket<'static, SIZE>, pool: &'static Pool<SIZE>) {
@@ -43,7 +42,7 @@ fn units_come_back_when_the_kernel_has_let_go() {
         if let Err(error) = &reclaimed {
             let XdpError::StillBound { queue: 0, units, .. } = error else { panic!("{error}") };
             assert_eq!((*units, pool.counts().rings as u64), (outstanding, outstanding));
-            reclaimed = closing.wait(DEADLINE);
+            reclaimed = closing.wait(PATIENCE);
         }
         assert_eq!(reclaimed.unwrap() as u64, outstanding);
         assert_eq!(closing.wait(Duration::ZERO).unwrap(), 0, "they come back once");
