@@ -36,6 +36,10 @@ struct Async;
 #[doc = include_str!("../guide/src/packets.md")]
 struct Packets;
 
+#[cfg(all(feature = "vm", feature = "xdp", target_os = "linux"))]
+#[doc = include_str!("../guide/src/af-xdp.md")]
+struct AfXdp;
+
 #[doc = include_str!("../guide/src/errors.md")]
 struct Errors;
 

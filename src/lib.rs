@@ -112,6 +112,7 @@
 //! | `allocator-api2-03`, `allocator-api2-04` | | [`PoolAllocator`] for collections of newer versions of that crate |
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `packets` | yes | [`packets`]: a pool of packets that a device knows |
+//! | `xdp` | | `xdp`: AF_XDP over such a pool, on Linux |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |
 //! | `symbols` | | names and lines in the contract's reports |
@@ -180,6 +181,10 @@ pub use tripoint_telemetry as telemetry;
 #[doc(inline)]
 pub use tripoint_gc as gc;
 
+#[cfg(all(feature = "xdp", target_os = "linux"))]
+#[doc(inline)]
+pub use tripoint_xdp as xdp;
+
 /// A cache of units for objects of one type, in an arena of virtual memory: what a thread allocates from.
 #[cfg(feature = "vm")]
 pub type UnitCache<'arena, T> = MfsCache<'arena, &'arena ArenaVm, UnitOf<T>>;
@@ -238,7 +243,7 @@ pub mod events {
 pub mod packets {
     #[doc(inline)]
     pub use tripoint_packets::{
-        PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
+        PacketBatch, PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
         PacketRegion, PacketRing, PacketRingCounts, Submission,
     };
 }

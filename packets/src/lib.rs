@@ -1,7 +1,7 @@
 //! Packets of tripoint: units of one size in one region that a device knows.
 //!
 //! [`PacketPool`] has the units. A thread takes and gives them by its [`PacketCache`], the program uses one as a
-//! [`PacketBox`] or several as a [`PacketBurst`], and a device has those that are with a [`PacketRing`].
+//! [`PacketBox`] or several as a [`PacketBurst`] or a [`PacketBatch`], and a device has those that are with a [`PacketRing`].
 //!
 //! ```text
 //!   PacketPool
@@ -21,6 +21,7 @@
 // | `plan` | how much memory a pool takes, and which part of it is what |
 // | `options` | options for a pool |
 // | `error` | what can be wrong with what a device says, and with what a program asks |
+// | `held` | a unit with where its data lie |
 // | `units` | between numbers of units and offsets of their bytes |
 // | `region` | the memory of all units, and their numbers |
 // | `table` | slices in memory of a pool |
@@ -30,6 +31,7 @@
 // | `shared` | what boxes, caches and rings share |
 // | `packet_box` | a packet that the program owns |
 // | `burst` | several units on their way |
+// | `batch` | several packets on their way |
 // | `cache` | one thread's free units |
 // | `ring` | the way of units to a device and back |
 
@@ -47,11 +49,13 @@ use tripoint_core::{
     ensure, line,
 };
 
+mod batch;
 mod burst;
 mod cache;
 mod depot;
 pub mod design;
 mod error;
+mod held;
 mod holders;
 mod options;
 mod packet_box;
@@ -63,6 +67,7 @@ mod slots;
 mod table;
 mod units;
 
+pub use batch::PacketBatch;
 pub use burst::PacketBurst;
 pub use cache::PacketCache;
 pub use error::PacketError;
@@ -109,7 +114,7 @@ impl PacketCounts {
 /// | a unit is | while it is with |
 /// |---|---|
 /// | free | the pool, or a thread's [`PacketCache`] |
-/// | the program's | a [`PacketBox`] or a [`PacketBurst`] |
+/// | the program's | a [`PacketBox`], a [`PacketBurst`] or a [`PacketBatch`] |
 /// | the device's | a [`PacketRing`] |
 ///
 /// The pool takes all its memory when it is created, and never again. It writes zeros to all of it, so that each page is
@@ -228,6 +233,11 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
     /// A burst without units: for a cache to fill, or to collect packets in.
     pub const fn burst<const N: usize>(&self) -> PacketBurst<'_, SIZE, N> {
         PacketBurst::new(&self.shared)
+    }
+
+    /// A batch without packets: for a ring to complete into, or to collect packets in.
+    pub const fn batch<const N: usize>(&self) -> PacketBatch<'_, SIZE, N> {
+        PacketBatch::new(&self.shared)
     }
 
     /// Requests that every cache give all its units back to the pool, which each does at its next call. Wait-free, from any thread,

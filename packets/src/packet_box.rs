@@ -6,6 +6,7 @@ use core::ops::{Deref, DerefMut};
 use core::slice;
 
 use crate::PacketError;
+use crate::held::Held;
 use crate::shared::Shared;
 
 /// A packet: a unit of a [`PacketPool`](crate::PacketPool) that the program owns, and the part of it that is data.
@@ -45,9 +46,15 @@ impl<'p, const SIZE: usize> PacketBox<'p, SIZE> {
     /// Gives the unit up, and returns its number.
     #[inline(always)]
     pub(crate) const fn into_number(self) -> u32 {
-        let number = self.number;
+        self.into_held().number
+    }
+
+    /// Gives the unit up, and returns it with where its data lie.
+    #[inline(always)]
+    pub(crate) const fn into_held(self) -> Held {
+        let held = Held { number: self.number, start: self.start, length: self.length };
         mem::forget(self);
-        number
+        held
     }
 
     /// The number of the unit, below the pool's count.

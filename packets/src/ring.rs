@@ -4,9 +4,10 @@ use core::fmt;
 use core::mem;
 use core::ptr;
 
+use crate::held::Held;
 use crate::holders::RingId;
 use crate::shared::Shared;
-use crate::{PacketBox, PacketCache, PacketError};
+use crate::{PacketBatch, PacketBox, PacketCache, PacketError};
 
 /// How many units `reclaim` gives back under one lock.
 const BATCH: usize = 64;
@@ -129,12 +130,35 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(packet.pool(), self.pool) {
             return Err(packet);
         }
-        // Both are at most `SIZE`, so `u32`s.
-        let (start, length) = (packet.headroom() as u32, packet.len() as u32);
-        let number = packet.into_number();
+        Ok(self.submit_held(packet.into_held()))
+    }
+
+    /// Submits up to `count` packets of a batch, the first ones first, and calls `write` for each. Returns how many: fewer if
+    /// the batch has fewer; none if it is of another pool. The others stay in the batch.
+    ///
+    /// The device may use their data. If `write` unwinds, its packet is with the ring.
+    #[inline]
+    pub fn submit_batch<const N: usize>(
+        &mut self,
+        batch: &mut PacketBatch<'p, SIZE, N>,
+        count: usize,
+        mut write: impl FnMut(Submission),
+    ) -> usize {
+        if !ptr::eq(batch.pool(), self.pool) {
+            return 0;
+        }
+        for submitted in 0..count {
+            let Some(held) = batch.pop_held() else { return submitted };
+            write(self.submit_held(held));
+        }
+        count
+    }
+
+    #[inline(always)]
+    fn submit_held(&mut self, Held { number, start, length }: Held) -> Submission {
         self.pool.holders.submit(number, self.id);
         self.counts.submitted += 1;
-        Ok(Self::submission(number, start, length))
+        Self::submission(number, start, length)
     }
 
     /// Takes back the unit in which the device says that there are `length` bytes of data from `offset` on, counted from the
@@ -149,6 +173,29 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         // SAFETY: the unit was with this ring, so nothing else in the program uses it, and the device has completed it
         // (`PacketRegion`); the data lie in the unit (`locate`).
         Ok(unsafe { PacketBox::new(self.pool, number, start, length) })
+    }
+
+    /// Takes back the units of which a device says what [`complete`](Self::complete) is told: an offset, and how many bytes of
+    /// data there are. Adds them to the batch, and returns how many; those that are refused are counted, and left out. It looks
+    /// at no more than the batch has room for, and at none if that is of another pool.
+    #[inline]
+    pub fn complete_batch<const N: usize>(
+        &mut self,
+        batch: &mut PacketBatch<'p, SIZE, N>,
+        completions: impl IntoIterator<Item = (u64, u32)>,
+    ) -> usize {
+        if !ptr::eq(batch.pool(), self.pool) {
+            return 0;
+        }
+        let before = batch.len();
+        for (offset, length) in completions.into_iter().take(batch.room()) {
+            if let Ok((number, start)) = self.take_back(offset, length) {
+                // SAFETY: no more are taken than there is room for. The unit of this pool was with this ring, so nothing
+                // else in the program uses it, and the device has completed it (`PacketRegion`); the data lie in it (`locate`).
+                unsafe { batch.push_held(Held { number, start, length }) };
+            }
+        }
+        batch.len() - before
     }
 
     /// Takes back a unit by its number, with `length` bytes of data from its byte `start` on.
@@ -184,9 +231,24 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         Ok(())
     }
 
-    /// Takes back every unit that is with the ring, and gives it to the pool; returns how many. Only after the device
-    /// has stopped: it must not write to them any more. Looks at every unit of the pool.
-    pub fn reclaim(&mut self) -> usize {
+    /// Takes back the units in which the bytes at these offsets lie, and gives them to the cache, as
+    /// [`complete_into`](Self::complete_into) does with one. Returns how many; those that are refused are counted.
+    #[inline]
+    pub fn complete_all_into(
+        &mut self,
+        cache: &mut PacketCache<'p, SIZE>,
+        offsets: impl IntoIterator<Item = u64>,
+    ) -> usize {
+        offsets.into_iter().filter(|&offset| self.complete_into(cache, offset).is_ok()).count()
+    }
+
+    /// Takes back every unit that is with the ring, and gives it to the pool; returns how many. Looks at every unit of the
+    /// pool.
+    ///
+    /// # Safety
+    /// - The device has stopped: it neither reads nor writes any unit that is with the ring. A descriptor that is closed does
+    ///   not say so: a kernel may stop its device some time later.
+    pub unsafe fn reclaim(&mut self) -> usize {
         let mut batch = [0; BATCH];
         let (mut count, mut reclaimed) = (0, 0);
         for number in 0..self.pool.region.count() {
@@ -196,12 +258,12 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
             batch[count] = number;
             count += 1;
             if count == BATCH {
-                // SAFETY: these units were with the ring, whose device has stopped, and are not any more.
+                // SAFETY: these units were with the ring, whose device has stopped, as the caller says, and are not any more.
                 unsafe { self.pool.give_back(&batch) };
                 reclaimed += mem::take(&mut count);
             }
         }
-        // SAFETY: these units, too, were with the ring, whose device has stopped, and are not any more.
+        // SAFETY: these units, too, were with the ring, whose device has stopped, as the caller says, and are not any more.
         unsafe { self.pool.give_back(&batch[..count]) };
         reclaimed += count;
         self.counts.reclaimed += reclaimed as u64;

@@ -7,6 +7,7 @@ use tripoint_core::{Block, Lock};
 
 use crate::PacketRegion;
 use crate::depot::Depot;
+use crate::held::Held;
 use crate::holders::{Holders, RingId};
 use crate::slots::Slot;
 use crate::table::Table;
@@ -32,6 +33,16 @@ impl<const SIZE: usize> Shared<SIZE> {
     pub(crate) unsafe fn unit(&self, number: u32) -> NonNull<u8> {
         // SAFETY: the unit lies in the region, whose size is at most `isize::MAX`.
         unsafe { self.region.base().add(number as usize * SIZE) }
+    }
+
+    /// The first byte of the data of a packet.
+    ///
+    /// # Safety
+    /// - There is such a unit, and the data lie in it.
+    #[inline(always)]
+    pub(crate) unsafe fn data(&self, held: Held) -> NonNull<u8> {
+        // SAFETY: the caller says that there is such a unit, and that its data begin in it or at its end.
+        unsafe { self.unit(held.number).add(held.start as usize) }
     }
 
     /// Fills units that are given back, with the feature `poison`.

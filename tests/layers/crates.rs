@@ -31,6 +31,10 @@ const LAYERS: &[Layer] = &[
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
     Layer { package: "tripoint-packets", may_use: &["tripoint-core"] },
+    Layer {
+        package: "tripoint-xdp",
+        may_use: &["tripoint-core", "tripoint-packets", "libc for cfg(target_os = \"linux\")"],
+    },
     // With the feature `std` it puts caches in front of a pool, and makes one for the process.
     Layer {
         package: "tripoint-adaptors",
@@ -78,6 +82,7 @@ const LAYERS: &[Layer] = &[
             "tripoint-contract",
             "tripoint-telemetry",
             "tripoint-gc",
+            "tripoint-xdp for cfg(target_os = \"linux\")",
         ],
     },
 ];
@@ -91,6 +96,7 @@ const LEAVES: &[&str] = &[
     "tripoint-cli",
     "decompress",
     "stop",
+    "wire",
     "order-book",
     "exchange",
     "packet-path",

@@ -31,8 +31,9 @@ const LIBRARIES: &[&str] = &[
     "src",
 ];
 
-/// The folders with the sources of programs, and of what only they use: these may use `std`, and any crate.
-const PROGRAMS: &[&str] = &["benches/src", "cli/preload", "cli/src", "verify/oracle/src"];
+/// The folders with the sources of programs, of what only they use, and of the library that is for one system alone: these may
+/// use `std`, and libc anywhere.
+const PROGRAMS: &[&str] = &["benches/src", "cli/preload", "cli/src", "verify/oracle/src", "xdp/src"];
 
 /// The folders of all crates whose files are looked at.
 fn crates() -> impl Iterator<Item = &'static &'static str> {

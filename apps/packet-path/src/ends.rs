@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io;
 use std::net::UdpSocket;
 
-use crate::link::{self, End};
+use wire::End;
 
 /// The port of either end, each in its own namespace.
 pub(crate) const PORT: u16 = 26_400;
@@ -32,7 +32,7 @@ impl Ends {
     /// # Errors
     /// The operating system's: without the privilege, [`io::ErrorKind::PermissionDenied`].
     pub(crate) fn of_a_wire() -> io::Result<Self> {
-        let [from, to] = link::create()?;
+        let [from, to] = wire::create(1)?;
         let ends = Self {
             sender: from.namespace.within(|| UdpSocket::bind(from.port(PORT)))?,
             requests_to: to.port_of(&from, PORT),
@@ -59,6 +59,11 @@ impl Ends {
         };
         let ((sender, requests_to), (receiver, feed_to)) = (bind()?, bind()?);
         Ok(Self { sender, requests_to, receiver, feed_to, wire: None })
+    }
+
+    /// The number of the receiver's interface, if there is a wire.
+    pub(crate) fn interface(&self) -> Option<u32> {
+        self.wire.as_ref().map(|[to, _]| to.index())
     }
 
     /// Moves the calling thread to the receiver's end.

@@ -16,9 +16,10 @@ use crate::course::{Course, Peaks, distribution};
 use crate::gap_watch::GapWatch;
 use crate::message::Message;
 use crate::moldudp64::{Datagram, FIRST, Kind, Request};
-use crate::path_failure::{PathFailure, SILENCE_MAX};
+use crate::path_failure::PathFailure;
 use crate::records::Records;
 use crate::sender::{SESSION, Shared};
+use crate::silence::Silence;
 use crate::source::{BURST, FrameCounts, Source, SourceCounts};
 use crate::window::{Arrival, Slot, Turn, Window};
 
@@ -53,6 +54,13 @@ pub(crate) struct Received {
     pub(crate) messages_asked_for: u64,
     /// Messages that were taken from datagrams that were sent again.
     pub(crate) messages_recovered: u64,
+}
+
+impl Received {
+    /// Datagrams that are well-formed and of the session.
+    const fn of_session(&self) -> u64 {
+        self.datagrams - self.malformed
+    }
 }
 
 /// What the hot thread found.
@@ -111,9 +119,9 @@ pub(crate) struct Path<'a, 'pool, K: Records, S: ManualPool, R: Source> {
     shared: &'a Shared,
     gaps: GapWatch,
     course: Course,
-    /// Looks at an empty ring since the last look at the clock, and since when nothing has come.
+    /// Looks at an empty ring since the last look at the clock.
     looks: u32,
-    silent: Option<Instant>,
+    silence: Silence,
     is_over: bool,
     received: Received,
     latencies: Histogram<u64>,
@@ -144,7 +152,7 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
             gaps: GapWatch::new(requests),
             course: Course::new(),
             looks: 0,
-            silent: None,
+            silence: Silence::default(),
             is_over: false,
             received: Received::default(),
             latencies,
@@ -197,7 +205,8 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
 
     /// Handles what has come at once.
     fn take(&mut self, burst: &mut Vec<R::Frame>) -> core::result::Result<(), PathFailure> {
-        (self.looks, self.silent) = (0, None);
+        self.looks = 0;
+        let of_session = self.received.of_session();
         self.records.begin_burst(burst.iter().map(|frame| frame.len()).sum());
         let waiting = self.source.waiting() + burst.len();
         let mut outcome = Ok(());
@@ -209,6 +218,11 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
             }
         }
         outcome?;
+        if self.received.of_session() > of_session {
+            self.silence.end();
+        } else {
+            self.bear_silence()?;
+        }
         self.shared.taken.store(self.window.expected(), Ordering::Release);
         self.course.note(self.shared.now(), Peaks { waiting: waiting as u64, window: self.waiting });
         self.look_for_gaps()
@@ -217,8 +231,7 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
     fn arrive(&mut self, frame: R::Frame) -> core::result::Result<(), PathFailure> {
         self.received.datagrams += 1;
         self.received.bytes += frame.len() as u64;
-        let datagram = Datagram::parse(&frame).ok().filter(|datagram| datagram.session == SESSION);
-        let Some(datagram) = datagram else {
+        let Some(datagram) = of_our_session(&frame) else {
             self.received.malformed += 1;
             self.source.release(frame);
             return Ok(());
@@ -304,32 +317,47 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
             return Ok(());
         }
         self.looks = 0;
-        let now = Instant::now();
-        if now - *self.silent.get_or_insert(now) > SILENCE_MAX {
-            return Err(PathFailure::Silent { next: self.window.expected() });
-        }
+        self.bear_silence()?;
         self.look_for_gaps()
+    }
+
+    /// No datagram of the session has come.
+    fn bear_silence(&mut self) -> core::result::Result<(), PathFailure> {
+        if self.silence.is_too_long(Instant::now()) {
+            let (next, malformed) = (self.window.expected(), self.received.malformed);
+            return Err(PathFailure::Silent { next, malformed });
+        }
+        Ok(())
     }
 }
 
-/// Takes what comes when nothing is missing any more, until all has come that was sent.
+/// Takes what comes when nothing is missing any more, until all has come that was sent. Datagrams that are not of the session do
+/// not prolong it.
 fn drain<R: Source>(source: &mut R, burst: &mut Vec<R::Frame>, shared: &Shared, received: &mut Received) {
     let mut quiet = Instant::now();
     while quiet.elapsed() < DRAIN_TIME {
         source.receive(burst);
-        if !shared.has_sent() || !burst.is_empty() {
-            quiet = Instant::now();
-        }
+        let of_session = received.of_session();
         for frame in burst.drain(..) {
-            let is_empty = Datagram::parse(&frame).is_ok_and(|datagram| datagram.span().is_empty());
             received.datagrams += 1;
             received.bytes += frame.len() as u64;
-            received.without_messages += u64::from(is_empty);
-            received.duplicates += u64::from(!is_empty);
+            match of_our_session(&frame) {
+                Some(datagram) if datagram.span().is_empty() => received.without_messages += 1,
+                Some(_) => received.duplicates += 1,
+                None => received.malformed += 1,
+            }
             source.release(frame);
+        }
+        if !shared.has_sent() || received.of_session() > of_session {
+            quiet = Instant::now();
         }
         source.refill();
     }
+}
+
+/// The datagram in a frame, if it is one of the session.
+fn of_our_session(frame: &[u8]) -> Option<Datagram<'_>> {
+    Datagram::parse(frame).ok().filter(|datagram| datagram.session == SESSION)
 }
 
 /// Whether the messages of a datagram were sent before.

@@ -8,12 +8,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use nix::net::if_::if_nametoindex;
 use tripoint::packets::{PacketBox, PacketCache};
 
 use crate::af_xdp::{FRAME_BYTES, FramePool, RING_ENTRIES};
 use crate::frame::payload;
-use crate::link::INTERFACE;
 use crate::source::{BURST, FrameCounts, Source, SourceCounts};
 
 /// The bytes of a slot: a header of the kernel, and a frame.
@@ -90,11 +88,11 @@ pub(crate) struct PacketMmap<'pool> {
 }
 
 impl<'pool> PacketMmap<'pool> {
-    /// Has datagrams to `port` of the wire, in the namespace of this thread, come into a ring.
+    /// Has datagrams to `port` of an interface, in the namespace of this thread, come into a ring.
     ///
     /// # Errors
     /// The operating system's: without the privilege, [`io::ErrorKind::PermissionDenied`].
-    pub(crate) fn open(pool: &'pool FramePool<'pool>, port: u16) -> io::Result<Self> {
+    pub(crate) fn open(pool: &'pool FramePool<'pool>, interface: u32, port: u16) -> io::Result<Self> {
         // SAFETY: opens a descriptor. Without a protocol nothing comes before it is bound.
         let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if socket < 0 {
@@ -112,20 +110,20 @@ impl<'pool> PacketMmap<'pool> {
         };
         set(&socket, libc::PACKET_RX_RING, &ring)?;
         let ring = Ring::map(&socket)?;
-        bind(&socket)?;
+        bind(&socket, interface)?;
         let counts = SourceCounts { call: "no call", ..SourceCounts::default() };
         let cache = pool.cache().map_err(io::Error::other)?;
         Ok(Self { pool, port, cache, ring, socket, next: 0, counts })
     }
 }
 
-/// Binds the socket to the wire, for frames of IPv6.
-fn bind(socket: &OwnedFd) -> io::Result<()> {
+/// Binds the socket to an interface, for frames of IPv6.
+fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
     // SAFETY: all zeros are an address.
     let mut address: libc::sockaddr_ll = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_IPV6 as u16).to_be();
-    address.sll_ifindex = if_nametoindex(INTERFACE)?.cast_signed();
+    address.sll_ifindex = interface.cast_signed();
     let size = size_of_val(&address) as libc::socklen_t;
     // SAFETY: the address is valid to read for its size.
     match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size) } {

@@ -2,13 +2,11 @@
 
 use core::fmt;
 use core::ops::Range;
-use core::time::Duration;
 
 use order_book::handoff::BLOCK_SIZE;
 use order_book::hot_failure::HotFailure;
 
-/// How long nothing may come at all.
-pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
+use crate::silence::SILENCE_MAX;
 
 /// Why the hot thread stopped, as plain words.
 #[derive(Debug)]
@@ -17,8 +15,8 @@ pub(crate) enum PathFailure {
     Record(HotFailure),
     /// These messages were lost, and did not come although they were asked for.
     Gap(Range<u64>),
-    /// Nothing comes any more, and the session is not over.
-    Silent { next: u64 },
+    /// No datagram of the session comes any more, and it is not over. This many others came in the whole run.
+    Silent { next: u64, malformed: u64 },
     /// What is in this message is no piece of a record.
     NoPiece { number: u64 },
     /// The record that ends with this message is longer than any may be.
@@ -35,9 +33,15 @@ impl fmt::Display for PathFailure {
             Self::Gap(Range { start, end }) => {
                 write!(f, "gap: messages {start} to {} were lost, and did not come again", end - 1)
             }
-            Self::Silent { next } => {
+            Self::Silent { next, malformed: 0 } => {
                 write!(f, "nothing came for {} s; message {next} was next", SILENCE_MAX.as_secs())
             }
+            Self::Silent { next, malformed } => write!(
+                f,
+                "no datagram of the session came for {} s, and {malformed} malformed ones in all; message {next} was \
+                 next",
+                SILENCE_MAX.as_secs()
+            ),
             Self::NoPiece { number } => write!(f, "message {number} is no piece of a record"),
             Self::TooLong { number } => {
                 write!(f, "the record that goes on in message {number} has more than {BLOCK_SIZE} bytes")

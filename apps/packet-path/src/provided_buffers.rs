@@ -202,14 +202,14 @@ impl<'pool> Source for ProvidedBuffers<'pool> {
     }
 
     fn counts(&self) -> SourceCounts {
-        self.counts
+        SourceCounts { refused: self.units.counts().refused, ..self.counts }
     }
 
     fn finish(self) -> FrameCounts {
         let Self { pool, cache, mut units, kernel, .. } = self;
-        // The kernel has no buffer any more.
         drop(kernel);
-        let reclaimed = units.reclaim();
+        // SAFETY: the kernel has no buffer any more: dropping it waited until its request had ended.
+        let reclaimed = unsafe { units.reclaim() };
         drop(cache);
         FrameCounts::of(pool.counts(), reclaimed)
     }

@@ -1,6 +1,6 @@
 //! Which source the hot thread has its datagrams from, and why it is not another.
 
-use std::io::{self, ErrorKind};
+use std::io;
 
 use order_book::failure::Failure;
 
@@ -50,39 +50,60 @@ pub(crate) fn with_source<W: WithSource>(
     if matches!(wanted, None | Some(Receiver::Xdp)) {
         match AfXdp::open(frames, PORT) {
             Ok(source) => return Ok(work.run("AF_XDP", None, source)),
-            Err(error) if wanted.is_none() => {
-                fallback = Some(refusal("AF_XDP", "CAP_BPF, as root has it", &error))
+            // Only what the system does not allow is a reason for another receiver. What fails, fails.
+            Err(error) if error.is_refusal() && wanted.is_none() => {
+                fallback = Some(sentence("AF_XDP", &error))
             }
-            Err(error) => return Err(refused("AF_XDP", "CAP_BPF, as root has it", &error)),
+            Err(error) if error.is_refusal() => {
+                return Err(NoSource::Refused(Failure::new(sentence("AF_XDP", &error))));
+            }
+            Err(error) => return Err(NoSource::Failed(Failure::new(sentence("AF_XDP", &error)))),
         }
     }
     if matches!(wanted, None | Some(Receiver::Packet)) {
-        return match PacketMmap::open(frames, PORT) {
+        let interface = ends.interface().unwrap_or(0);
+        return match PacketMmap::open(frames, interface, PORT) {
             Ok(source) => Ok(work.run("PACKET_MMAP", fallback, source)),
-            Err(error) => Err(refused("PACKET_MMAP", "CAP_NET_RAW, as root has it", &error)),
+            Err(error) => Err(without("PACKET_MMAP", "CAP_NET_RAW, as root has it", &error)),
         };
     }
     let socket = ends.receiver.try_clone().map_err(|error| NoSource::Failed(Failure::new(error)))?;
     if wanted == Some(Receiver::IoUring) {
         return match ProvidedBuffers::open(frames, socket) {
             Ok(source) => Ok(work.run("io_uring", None, source)),
-            Err(error) => Err(refused("io_uring", "a filter of system calls that lets it pass", &error)),
+            Err(error) => Err(without("io_uring", "a filter of system calls that lets it pass", &error)),
         };
     }
     let source = Recvmmsg::new(socket, FRAMES).map_err(|error| NoSource::Failed(Failure::new(error)))?;
     Ok(work.run("recvmmsg", None, source))
 }
 
-fn refused(receiver: &str, privilege: &str, error: &io::Error) -> NoSource {
-    NoSource::Refused(Failure::new(refusal(receiver, privilege, error)))
+/// Why a receiver is not to be had: because the system does not allow it, or because something failed.
+fn without(receiver: &str, privilege: &str, error: &io::Error) -> NoSource {
+    let refused = |why: String| NoSource::Refused(Failure::new(why));
+    let failed = |why: String| NoSource::Failed(Failure::new(why));
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            refused(sentence(receiver, &format_args!("it needs {privilege}: {error}")))
+        }
+        Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => {
+            refused(sentence(receiver, &format_args!("the kernel does not have it: {error}")))
+        }
+        Some(libc::EMFILE) => failed(sentence(
+            receiver,
+            &format_args!("the process has as many open files as it may: raise the limit (ulimit -n)"),
+        )),
+        Some(libc::ENOMEM | libc::ENOBUFS) => failed(sentence(
+            receiver,
+            &format_args!(
+                "{error}: raise the limit of locked memory (ulimit -l), or run with CAP_IPC_LOCK, as root has it"
+            ),
+        )),
+        _ => failed(sentence(receiver, error)),
+    }
 }
 
 /// Why a receiver cannot be, and what can.
-fn refusal(receiver: &str, privilege: &str, error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::PermissionDenied => {
-            format!("{receiver} needs {privilege}: {error}; see --receiver")
-        }
-        _ => format!("{receiver} is not to be had from this kernel: {error}; see --receiver"),
-    }
+fn sentence(receiver: &str, why: &dyn core::fmt::Display) -> String {
+    format!("{receiver} is not to be had: {why}; see --receiver")
 }

@@ -48,6 +48,8 @@ pub(crate) struct SourceCounts {
     pub(crate) dropped: u64,
     /// Frames that were no datagram for this receiver.
     pub(crate) foreign: u64,
+    /// Frames that the kernel named wrongly, and that the pool's ring refused.
+    pub(crate) refused: u64,
 }
 
 /// Where the frames are when all is over: all that were taken have come home.

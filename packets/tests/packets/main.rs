@@ -1,5 +1,6 @@
 //! Packets: pools of units that devices write to (design/packets.md).
 
+mod batches;
 mod caches;
 mod packets;
 mod pools;
@@ -7,7 +8,7 @@ mod rings;
 mod ways;
 
 use tripoint_core::{ClientArena, ClientArenaOptions};
-use tripoint_packets::{PacketPool, PacketPoolOptions};
+use tripoint_packets::{PacketPool, PacketPoolOptions, PacketRing};
 
 /// The bytes of a unit in these tests.
 const SIZE: usize = 256;
@@ -16,6 +17,12 @@ type Pool<'a, 'm> = PacketPool<&'a ClientArena<'m>, SIZE>;
 
 /// Units enough for two full caches and a rest.
 const OPTIONS: PacketPoolOptions = PacketPoolOptions { count: 20, headroom: 64, caches: 2, cache_size: 8 };
+
+/// Takes back what is with a ring.
+fn reclaim(ring: &mut PacketRing<'_, SIZE>) -> usize {
+    // SAFETY: no device exists in these tests: they write to memory only while they hold a box.
+    unsafe { ring.reclaim() }
+}
 
 /// Runs a test in an arena of its own.
 fn with_arena(test: impl FnOnce(&ClientArena<'_>)) {

@@ -138,7 +138,14 @@ impl<'p, A: Arena, const SIZE: usize> Walk<'p, A, SIZE> {
     fn submit(&mut self, which: usize) {
         let Some(packet) = self.remove_packet(which / 2) else { return };
         let (ring, data) = (which % 2, packet.to_vec());
-        let unit = self.rings[ring].submit(packet).unwrap();
+        let unit = if (which / 128).is_multiple_of(2) {
+            self.rings[ring].submit(packet).unwrap()
+        } else {
+            let (mut batch, mut submitted) = (self.pool.batch::<2>(), None);
+            batch.push(packet).unwrap();
+            assert_eq!(self.rings[ring].submit_batch(&mut batch, 2, |unit| submitted = Some(unit)), 1);
+            submitted.unwrap()
+        };
         assert_eq!(unit.length as usize, data.len());
         self.hold(unit.number, Holder::Ring(ring));
         self.submitted[ring].push((unit, Some(data)));
@@ -153,7 +160,13 @@ impl<'p, A: Arena, const SIZE: usize> Walk<'p, A, SIZE> {
             Some(data) => (unit.offset, data),
             None => self.write(unit, start),
         };
-        let packet = self.rings[ring].complete(offset, data.len() as u32).unwrap();
+        let packet = if (which / 128).is_multiple_of(2) {
+            self.rings[ring].complete(offset, data.len() as u32).unwrap()
+        } else {
+            let mut batch = self.pool.batch::<2>();
+            assert_eq!(self.rings[ring].complete_batch(&mut batch, [(offset, data.len() as u32)]), 1);
+            batch.pop().unwrap()
+        };
         assert_eq!((packet.number(), &packet[..]), (unit.number, &data[..]));
         assert_eq!(self.held.remove(&unit.number), Some(Holder::Ring(ring)));
         self.hold(unit.number, Holder::Program);
@@ -264,7 +277,8 @@ impl<'p, A: Arena, const SIZE: usize> Walk<'p, A, SIZE> {
     fn reclaim(&mut self, which: usize) {
         let ring = which % 2;
         let given = core::mem::take(&mut self.submitted[ring]);
-        assert_eq!(self.rings[ring].reclaim(), given.len());
+        // SAFETY: the device is this walk, which writes only to what is in `submitted`.
+        assert_eq!(unsafe { self.rings[ring].reclaim() }, given.len());
         for (unit, _) in given {
             assert_eq!(self.held.remove(&unit.number), Some(Holder::Ring(ring)));
         }

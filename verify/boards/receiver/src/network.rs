@@ -145,8 +145,11 @@ impl Network {
         let Self { driver, mut receive, mut transmit, .. } = self;
         // The device forgets its queues.
         drop(driver);
-        receive.reclaim();
-        transmit.reclaim();
+        // SAFETY: the driver has reset the device, which uses no unit from then on.
+        unsafe {
+            receive.reclaim();
+            transmit.reclaim();
+        }
         (receive.counts(), transmit.counts())
     }
 }

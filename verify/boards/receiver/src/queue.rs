@@ -81,10 +81,14 @@ impl Queue {
         self.ring.complete(packet.offset(), 0).is_err()
     }
 
-    /// Takes back all units. The device has stopped.
-    pub(crate) fn reclaim(&mut self) -> usize {
+    /// Takes back all units.
+    ///
+    /// # Safety
+    /// - The device has stopped: it neither reads nor writes any unit of the queue.
+    pub(crate) unsafe fn reclaim(&mut self) -> usize {
         self.units = [None; DESCRIPTORS];
-        PacketRing::reclaim(&mut self.ring)
+        // SAFETY: the caller says that the device has stopped.
+        unsafe { PacketRing::reclaim(&mut self.ring) }
     }
 }
 

@@ -10,14 +10,14 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 /// A network namespace of this process.
 #[derive(Debug)]
-pub(crate) struct Namespace(OwnedFd);
+pub struct Namespace(OwnedFd);
 
 impl Namespace {
     /// Creates a namespace, which has no interface but its own loopback.
     ///
     /// # Errors
     /// The operating system's: without the privilege, [`io::ErrorKind::PermissionDenied`].
-    pub(crate) fn create() -> io::Result<Self> {
+    pub fn create() -> io::Result<Self> {
         on_a_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             Ok(Self(File::open("/proc/thread-self/ns/net")?.into()))
@@ -28,7 +28,7 @@ impl Namespace {
     ///
     /// # Errors
     /// The operating system's.
-    pub(crate) fn enter(&self) -> io::Result<()> {
+    pub fn enter(&self) -> io::Result<()> {
         Ok(setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET)?)
     }
 
@@ -36,7 +36,7 @@ impl Namespace {
     ///
     /// # Errors
     /// The work's, or the operating system's.
-    pub(crate) fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_a_thread(|| {
             self.enter()?;
             work()

@@ -20,7 +20,7 @@ use nix::net::if_::if_nametoindex;
 use crate::namespace::Namespace;
 
 /// What both ends are called, each in its namespace.
-pub(crate) const INTERFACE: &core::ffi::CStr = c"wire";
+pub const INTERFACE: &str = "wire";
 
 /// The addresses of the ends. They are valid on the wire only.
 const ADDRESSES: [Ipv6Addr; 2] =
@@ -33,49 +33,88 @@ const ANSWER_BYTES: usize = 8 << 10;
 
 /// An end of the wire, in a namespace that nothing else is in.
 #[derive(Debug)]
-pub(crate) struct End {
-    pub(crate) namespace: Namespace,
+pub struct End {
+    /// The namespace. The wire goes with it.
+    pub namespace: Namespace,
     address: Ipv6Addr,
     index: u32,
 }
 
 impl End {
+    /// The number of the interface in its namespace.
+    pub const fn index(&self) -> u32 {
+        self.index
+    }
+
     /// The address of a port of this end, as this end sees it.
-    pub(crate) const fn port(&self, port: u16) -> SocketAddrV6 {
+    pub const fn port(&self, port: u16) -> SocketAddrV6 {
         SocketAddrV6::new(self.address, port, 0, self.index)
     }
 
     /// The address of a port of the other end, as this end sees it.
-    pub(crate) const fn port_of(&self, other: &Self, port: u16) -> SocketAddrV6 {
+    pub const fn port_of(&self, other: &Self, port: u16) -> SocketAddrV6 {
         SocketAddrV6::new(other.address, port, 0, self.index)
+    }
+
+    /// Switches this end on or off. Frames come only if both ends are on.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn switch(&self, is_on: bool) -> io::Result<()> {
+        self.namespace.within(|| switch(self.index, is_on))
+    }
+
+    /// Changes the most bytes of a packet.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn set_mtu(&self, mtu: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = self.index;
+        message.attributes = vec![LinkAttribute::Mtu(mtu)];
+        self.namespace.within(|| ask(RouteNetlinkMessage::SetLink(message), 0))
+    }
+
+    /// Deletes the wire, both ends of it.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn delete(&self) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = self.index;
+        self.namespace.within(|| ask(RouteNetlinkMessage::DelLink(message), 0))
     }
 }
 
-/// Makes two namespaces and a wire between them. There is no way out of either.
+/// Makes two namespaces and a wire between them, with this many queues at each end. There is no way out of either.
 ///
 /// # Errors
-/// The operating system's.
-pub(crate) fn create() -> io::Result<[End; 2]> {
+/// The operating system's: without the privilege, [`io::ErrorKind::PermissionDenied`].
+pub fn create(queues: u32) -> io::Result<[End; 2]> {
     let [left, right] = [Namespace::create()?, Namespace::create()?];
-    left.within(|| add_pair(&right))?;
+    left.within(|| add_pair(&right, queues))?;
     let [one, two] = ADDRESSES;
     Ok([end(left, one)?, end(right, two)?])
 }
 
 /// Makes a pair of interfaces, one here and one in the namespace of the `peer`.
-fn add_pair(peer: &Namespace) -> io::Result<()> {
-    let other = interface([LinkAttribute::NetNsFd(peer.as_raw_fd())]);
+fn add_pair(peer: &Namespace, queues: u32) -> io::Result<()> {
+    let other = interface(LinkAttribute::NetNsFd(peer.as_raw_fd()), queues);
     let pair = LinkAttribute::LinkInfo(vec![
         LinkInfo::Kind(InfoKind::Veth),
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
     ]);
-    ask(RouteNetlinkMessage::NewLink(interface([pair])), NEW)
+    ask(RouteNetlinkMessage::NewLink(interface(pair, queues)), NEW)
 }
 
-fn interface(attributes: [LinkAttribute; 1]) -> LinkMessage {
+fn interface(attribute: LinkAttribute, queues: u32) -> LinkMessage {
     let mut message = LinkMessage::default();
-    message.attributes = vec![LinkAttribute::IfName(INTERFACE.to_string_lossy().into_owned())];
-    message.attributes.extend(attributes);
+    message.attributes = vec![
+        LinkAttribute::IfName(INTERFACE.to_owned()),
+        LinkAttribute::NumRxQueues(queues),
+        LinkAttribute::NumTxQueues(queues),
+        attribute,
+    ];
     message
 }
 
@@ -95,17 +134,17 @@ fn end(namespace: Namespace, address: Ipv6Addr) -> io::Result<End> {
         let flags = AddressFlags::Nodad | AddressFlags::Permanent;
         message.attributes = vec![AddressAttribute::Address(address.into()), AddressAttribute::Flags(flags)];
         ask(RouteNetlinkMessage::NewAddress(message), NEW)?;
-        switch_on(index)?;
+        switch(index, true)?;
         Ok(index)
     })?;
     Ok(End { namespace, address, index })
 }
 
-/// Switches an interface on. A pair can only be when both are there.
-fn switch_on(index: u32) -> io::Result<()> {
+/// Switches an interface on or off.
+fn switch(index: u32, is_on: bool) -> io::Result<()> {
     let mut message = LinkMessage::default();
     message.header.index = index;
-    message.header.flags = LinkFlags::Up;
+    message.header.flags = if is_on { LinkFlags::Up } else { LinkFlags::empty() };
     message.header.change_mask = LinkFlags::Up;
     ask(RouteNetlinkMessage::SetLink(message), 0)
 }

@@ -1,0 +1,10 @@
+//! Two network namespaces and a wire between them: traffic that leaves the process not at all, and of which nothing stays
+//! (design/packet-path.md `.namespace`, `.link`).
+
+#![cfg(target_os = "linux")]
+
+mod link;
+mod namespace;
+
+pub use link::{End, INTERFACE, create};
+pub use namespace::Namespace;

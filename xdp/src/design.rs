@@ -1,0 +1,4 @@
+#![doc = include_str!("../design/README.md")]
+
+#[doc = include_str!("../design/xdp.md")]
+pub mod xdp {}

@@ -1,0 +1,160 @@
+//! A socket with its four rings (design/xdp.md `.socket`).
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::abi::{self, Limit};
+use crate::interface::Interface;
+use crate::ring::{Completions, Submissions};
+use crate::{XdpError, XdpMode, XdpOptions, XdpStatistics};
+
+/// What a socket needs to be opened.
+pub(crate) const RIGHTS: &str = "CAP_NET_RAW";
+
+/// Where the frames of a socket are.
+pub(crate) enum Memory<'a> {
+    /// In memory that the kernel does not know yet.
+    New(libc::xdp_umem_reg),
+    /// In that of a socket that is bound.
+    Of(&'a OwnedFd),
+}
+
+/// A socket that is bound to a queue, and its rings. Once it is dropped, the kernel begins to let go of the queue.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) fill: Submissions<u64>,
+    pub(crate) received: Completions<libc::xdp_desc>,
+    pub(crate) transmit: Submissions<libc::xdp_desc>,
+    pub(crate) sent: Completions<u64>,
+    /// Closed after the rings are unmapped: a mapping would keep it open.
+    pub(crate) socket: Arc<OwnedFd>,
+}
+
+impl Device {
+    /// Opens a socket, and binds it.
+    ///
+    /// # Safety
+    /// - [`abi::register`], if the memory is new.
+    pub(crate) unsafe fn open(
+        memory: &Memory<'_>,
+        interface: &Interface,
+        queue: u32,
+        options: &XdpOptions,
+    ) -> Result<Self, XdpError> {
+        let socket = open_socket()?;
+        if let Memory::New(region) = memory {
+            // SAFETY: the caller answers for the memory.
+            unsafe { abi::register(&socket, region) }.map_err(|error| refused(&error, region.len))?;
+        }
+        let entries = [options.receive_entries, options.transmit_entries];
+        make_rings(&socket, entries).map_err(|error| XdpError::of("the rings of AF_XDP", &error, ""))?;
+        let mapped = map(&socket, entries).map_err(|error| XdpError::of("mapping the rings", &error, ""))?;
+        if let Some(poll) = options.busy_poll {
+            poll_busily(&socket, poll)
+                .map_err(|error| XdpError::of("SO_BUSY_POLL", &error, "CAP_NET_ADMIN"))?;
+        }
+        let mut address = address(interface, queue, options.flags());
+        if let Memory::Of(other) = memory {
+            // All else is as for the other socket.
+            (address.sxdp_flags, address.sxdp_shared_umem_fd) =
+                (libc::XDP_SHARED_UMEM, std::os::fd::AsRawFd::as_raw_fd(*other).cast_unsigned());
+        }
+        abi::bind(&socket, &address).map_err(|error| unbound(&error, interface, queue, options.mode))?;
+        let (fill, received, transmit, sent) = mapped;
+        Ok(Self { fill, received, transmit, sent, socket: Arc::new(socket) })
+    }
+
+    /// Whether frames are copied.
+    pub(crate) fn mode(&self) -> Result<XdpMode, XdpError> {
+        let options: libc::xdp_options = abi::get(&self.socket, libc::SOL_XDP, libc::XDP_OPTIONS)
+            .map_err(|error| XdpError::of("XDP_OPTIONS", &error, ""))?;
+        let is_zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
+        Ok(if is_zero_copy { XdpMode::ZeroCopy } else { XdpMode::Copy })
+    }
+
+    /// What the kernel has counted; zeros if it does not say.
+    pub(crate) fn statistics(&self) -> XdpStatistics {
+        let counted = abi::get::<libc::xdp_statistics>(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS);
+        counted.map(XdpStatistics::of).unwrap_or_default()
+    }
+
+    /// What became of the socket since this was asked last.
+    pub(crate) fn failure(&self) -> Option<i32> {
+        let error = abi::get(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0);
+        (error != 0).then_some(error)
+    }
+}
+
+/// A socket of AF_XDP.
+pub(crate) fn open_socket() -> Result<OwnedFd, XdpError> {
+    abi::socket(libc::AF_XDP, libc::SOCK_RAW).map_err(|error| XdpError::of("socket(AF_XDP)", &error, RIGHTS))
+}
+
+/// A queue as an address.
+pub(crate) fn address(interface: &Interface, queue: u32, flags: u16) -> libc::sockaddr_xdp {
+    libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: flags,
+        sxdp_ifindex: interface.index,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    }
+}
+
+/// Has the kernel make the rings: those to receive have the first number of entries, those to transmit the second.
+pub(crate) fn make_rings(socket: &OwnedFd, [receive, transmit]: [u32; 2]) -> io::Result<()> {
+    for (ring, entries) in [
+        (libc::XDP_UMEM_FILL_RING, receive),
+        (libc::XDP_RX_RING, receive),
+        (libc::XDP_TX_RING, transmit),
+        (libc::XDP_UMEM_COMPLETION_RING, transmit),
+    ] {
+        abi::set(socket, libc::SOL_XDP, ring, &entries)?;
+    }
+    Ok(())
+}
+
+type Rings = (Submissions<u64>, Completions<libc::xdp_desc>, Submissions<libc::xdp_desc>, Completions<u64>);
+
+#[allow(clippy::useless_conversion, reason = "32-bit targets, where an offset is half as wide")]
+fn map(socket: &OwnedFd, [receive, transmit]: [u32; 2]) -> io::Result<Rings> {
+    let offsets: libc::xdp_mmap_offsets = abi::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
+    Ok((
+        Submissions::map(socket, libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, receive)?,
+        Completions::map(socket, libc::XDP_PGOFF_RX_RING.cast_unsigned().into(), offsets.rx, receive)?,
+        Submissions::map(socket, libc::XDP_PGOFF_TX_RING.cast_unsigned().into(), offsets.tx, transmit)?,
+        Completions::map(socket, libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, transmit)?,
+    ))
+}
+
+fn poll_busily(socket: &OwnedFd, poll: crate::BusyPoll) -> io::Result<()> {
+    // The numbers of the options are those of asm-generic, which all Linux targets of the libraries have.
+    const SO_PREFER_BUSY_POLL: i32 = 69;
+    const SO_BUSY_POLL_BUDGET: i32 = 70;
+    let word = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    abi::set(socket, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1_i32)?;
+    abi::set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &word(poll.microseconds))?;
+    abi::set(socket, libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, &word(poll.budget))
+}
+
+/// Why memory was not registered.
+pub(crate) fn refused(error: &io::Error, needed: u64) -> XdpError {
+    match (error.raw_os_error(), abi::limit(Limit::LockedMemory)) {
+        (Some(libc::ENOBUFS), Some(limit)) => XdpError::LockedMemory { needed, limit },
+        _ => XdpError::of("XDP_UMEM_REG", error, RIGHTS),
+    }
+}
+
+/// Why a socket was not bound.
+fn unbound(error: &io::Error, interface: &Interface, queue: u32, mode: XdpMode) -> XdpError {
+    let name = interface.name().to_owned();
+    match error.raw_os_error() {
+        Some(libc::EBUSY) => XdpError::QueueInUse { interface: name, queue },
+        Some(libc::EINVAL) => XdpError::NoQueue { interface: name, queue },
+        Some(libc::ENODEV) => XdpError::InterfaceGone { name },
+        Some(libc::ENETDOWN) => XdpError::InterfaceDown { name },
+        Some(libc::EOPNOTSUPP) if mode == XdpMode::ZeroCopy => XdpError::NoZeroCopy { interface: name },
+        _ => XdpError::of("bind(AF_XDP)", error, RIGHTS),
+    }
+}

@@ -1,0 +1,66 @@
+//! Whether the kernel has let go of a queue (design/xdp.md `.home`).
+
+use core::time::Duration;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Instant;
+
+use crate::XdpError;
+use crate::abi::{self, Mapping};
+use crate::device;
+use crate::interface::Interface;
+
+/// The bytes of a frame of the probe: the fewest that the kernel takes.
+const FRAME_BYTES: u32 = 2048;
+
+/// How long to wait between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A second socket for a queue, which is bound as soon as the kernel lets it. It is made when the first is opened, so
+/// that it needs nothing later, and is in the same network namespace.
+#[derive(Debug)]
+pub(crate) struct Probe {
+    /// Closed before its memory is unmapped.
+    socket: OwnedFd,
+    _memory: Mapping,
+    address: libc::sockaddr_xdp,
+    is_free: bool,
+}
+
+impl Probe {
+    pub(crate) fn new(interface: &Interface, queue: u32) -> Result<Self, XdpError> {
+        let socket = device::open_socket()?;
+        let page = abi::page_bytes();
+        let memory = Mapping::of_zeros(page).map_err(|error| XdpError::of("mmap", &error, ""))?;
+        let region = abi::memory(memory.base(), page, FRAME_BYTES, 0);
+        // SAFETY: the kernel writes to frames only that it was given, and this socket gives it none.
+        unsafe { abi::register(&socket, &region) }.map_err(|error| device::refused(&error, page as u64))?;
+        device::make_rings(&socket, [1, 1])
+            .map_err(|error| XdpError::of("the rings of AF_XDP", &error, ""))?;
+        // A driver without zero copy refuses it after it found the queue free, and keeps nothing of it.
+        let address = device::address(interface, queue, libc::XDP_ZEROCOPY);
+        Ok(Self { socket, _memory: memory, address, is_free: false })
+    }
+
+    /// Waits until the kernel has let go of the queue, or has no such interface any more. Returns whether it has.
+    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        while !self.is_free() {
+            if begin.elapsed() >= patience {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+        true
+    }
+
+    fn is_free(&mut self) -> bool {
+        self.is_free = self.is_free
+            || match abi::bind(&self.socket, &self.address) {
+                // Bound, or refused after the queue was found free.
+                Ok(()) => true,
+                Err(error) => matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV)),
+            };
+        self.is_free
+    }
+}

@@ -1,0 +1,158 @@
+//! The region of a pool, as the kernel knows it (design/xdp.md `.region`).
+
+use core::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Weak;
+
+use tripoint_core::Arena;
+use tripoint_packets::{PacketPool, PacketRegion};
+
+use crate::closing::XdpClosing;
+use crate::device::{Device, Memory};
+use crate::frame::{HEADER_BYTES, frame_max};
+use crate::interface::Interface;
+use crate::probe::Probe;
+use crate::{XdpError, XdpOptions, XdpSocket, abi};
+
+/// The region of a pool, for sockets of AF_XDP: one for all of them, on any interfaces and queues (UMEM).
+///
+/// The kernel learns of the memory with the first socket, locks it, and forgets it with the last.
+///
+/// Frames are units of 2048 or 4096 bytes, which has to be seen where the code is compiled. The kernel keeps 256 bytes at the
+/// front of each, then come those that the pool keeps ([`headroom`](tripoint_packets::PacketPoolOptions::headroom)), then the frame.
+/// A frame lies in one unit: there are no chains of units.
+pub struct XdpRegion<'p, A: Arena, const SIZE: usize> {
+    pool: &'p PacketPool<A, SIZE>,
+    bound: Vec<Bound>,
+}
+
+/// A socket of the region, and its queue.
+struct Bound {
+    socket: Weak<OwnedFd>,
+    interface: u32,
+    queue: u32,
+}
+
+impl<A: Arena + 'static, const SIZE: usize> XdpRegion<'static, A, SIZE> {
+    /// The region of a pool that is there for as long as the program: in a static, or leaked.
+    pub const fn of_static(pool: &'static PacketPool<A, SIZE>) -> Self {
+        Self::over(pool)
+    }
+}
+
+impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
+    /// The region of a pool.
+    ///
+    /// # Safety
+    /// - No [`XdpSocket`] and no [`XdpClosing`] of it is forgotten (`mem::forget`, a cycle of reference counts, a thread
+    ///   that outlives the pool by other means): the kernel may write to the memory until they are dropped.
+    /// - If an `XdpClosing` was dropped before the kernel had let go, the memory of the pool is used for nothing else. Without
+    ///   zero copy the kernel has let go of the memory when a socket is closed.
+    ///
+    /// ```
+    /// # use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+    /// # use tripoint_packets::{PacketPool, PacketPoolOptions};
+    /// # use tripoint_xdp::{XdpError, XdpOptions, XdpRegion};
+    /// # let arena = ArenaVm::create(ArenaVmOptions::default())?;
+    /// let pool = PacketPool::<_, 2048>::create(&arena, PacketPoolOptions::default())?;
+    /// // SAFETY: no socket is forgotten, and a socket of this program is closed until its queue is free.
+    /// let mut region = unsafe { XdpRegion::new(&pool) };
+    /// assert!(matches!(
+    ///     region.open("no interface", 0, XdpOptions::default()),
+    ///     Err(XdpError::NoInterface { .. })
+    /// ));
+    /// # Ok::<(), tripoint_core::Error>(())
+    /// ```
+    pub const unsafe fn new(pool: &'p PacketPool<A, SIZE>) -> Self {
+        Self::over(pool)
+    }
+
+    const fn over(pool: &'p PacketPool<A, SIZE>) -> Self {
+        const { assert!(SIZE == 2048 || SIZE == 4096, "frames of AF_XDP have 2048 or 4096 bytes") };
+        Self { pool, bound: Vec::new() }
+    }
+
+    /// The most bytes of a frame that a unit has room for.
+    #[must_use]
+    pub const fn frame_max(&self) -> u32 {
+        // `SIZE` is a `u32`.
+        frame_max(SIZE as u32, self.pool.region().headroom())
+    }
+
+    /// Opens a socket for a queue of an interface, in the network namespace of the calling thread, and gives the kernel units to
+    /// receive into. It needs one of the caches of the pool.
+    ///
+    /// Frames come once an [`XdpRedirect`](crate::XdpRedirect) hands them over. Packets are sent without one.
+    ///
+    /// # Errors
+    /// [`XdpError`]; without CAP_NET_RAW, [`XdpError::Rights`].
+    pub fn open(
+        &mut self,
+        interface: &str,
+        queue: u32,
+        options: XdpOptions,
+    ) -> Result<XdpSocket<'p, SIZE>, XdpError> {
+        options.check()?;
+        let interface = Interface::find(interface)?;
+        let frame_max = self.frame_max();
+        if !options.drop_long_frames && interface.mtu.saturating_add(HEADER_BYTES) > frame_max {
+            let (interface, mtu) = (interface.name().to_owned(), interface.mtu);
+            return Err(XdpError::Mtu { interface, mtu, frame_max: Some(frame_max) });
+        }
+        self.bound.retain(|bound| bound.socket.strong_count() > 0);
+        let (cache, receive, transmit) = (self.pool.cache()?, self.pool.ring()?, self.pool.ring()?);
+        // Before the socket is bound: one that is closed again would keep its queue for a while.
+        let probe = Probe::new(&interface, queue).map_err(|error| match error {
+            XdpError::LockedMemory { limit, .. } => {
+                XdpError::LockedMemory { needed: self.pool.region().size() as u64, limit }
+            }
+            error => error,
+        })?;
+        let other = self.bound.iter().find_map(|bound| bound.socket.upgrade());
+        let memory = match &other {
+            Some(socket) => Memory::Of(socket),
+            None => Memory::New(describe(self.pool.region())?),
+        };
+        // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
+        // not forgotten, as the program promised that made the region; of a static pool it has it for good. The kernel uses only
+        // units that are with the rings of the socket, and those come back only when it has completed them or let go.
+        let device = unsafe { Device::open(&memory, &interface, queue, &options) };
+        let device = device.map_err(|error| match error {
+            // What the kernel says of a queue that a socket of this region has. Another namespace may have an interface of the
+            // same number.
+            XdpError::NoQueue { interface: name, .. } if self.has(interface.index, queue) => {
+                XdpError::QueueInUse { interface: name, queue }
+            }
+            error => error,
+        })?;
+        let mode = device.mode()?;
+        self.bound.push(Bound {
+            socket: std::sync::Arc::downgrade(&device.socket),
+            interface: interface.index,
+            queue,
+        });
+        let units = XdpClosing::new(interface, queue, receive, transmit, probe);
+        Ok(XdpSocket::new(device, cache, units, options, mode, frame_max))
+    }
+
+    fn has(&self, interface: u32, queue: u32) -> bool {
+        self.bound.iter().any(|bound| (bound.interface, bound.queue) == (interface, queue))
+    }
+}
+
+/// The region as the kernel wants it.
+fn describe<const SIZE: usize>(region: PacketRegion<SIZE>) -> Result<libc::xdp_umem_reg, XdpError> {
+    let page = abi::page_bytes();
+    let offset = region.base().addr().get() % page;
+    if offset != 0 {
+        return Err(XdpError::Misaligned { offset, page });
+    }
+    Ok(abi::memory(region.base(), region.size(), SIZE as u32, region.headroom()))
+}
+
+impl<A: Arena, const SIZE: usize> fmt::Debug for XdpRegion<'_, A, SIZE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = self.bound.iter().filter(|bound| bound.socket.strong_count() > 0).count();
+        write!(f, "XdpRegion({} units of {SIZE} bytes, {bound} sockets)", self.pool.region().count())
+    }
+}

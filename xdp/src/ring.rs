@@ -1,0 +1,163 @@
+//! The rings that a socket shares with the kernel (design/xdp.md `.ring`).
+
+use core::ptr::NonNull;
+use std::io;
+use std::os::fd::AsFd;
+
+use tripoint_core::internal::{AtomicU32, Ordering};
+
+use crate::abi::Mapping;
+
+/// Where the parts of a ring are in its mapping.
+type Offsets = libc::xdp_ring_offset;
+
+/// What both kinds of rings have. Indexes only grow, and wrap; the entry of an index is the one below `entries` that is left if
+/// multiples of `entries` are taken away.
+#[derive(Debug)]
+struct Shared<T> {
+    produced: NonNull<AtomicU32>,
+    consumed: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+    first: NonNull<T>,
+    entries: u32,
+    _mapping: Mapping,
+}
+
+// SAFETY: the mapping may be used by any thread, and a ring is used by one at a time, which owns it; the words that it shares
+// with the kernel are atomic.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    /// Maps a ring of `entries`, a power of two, which the kernel has made for the socket at `place`.
+    fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
+        let bytes = offsets.desc as usize + entries as usize * size_of::<T>();
+        let mapping = Mapping::of_socket(socket, bytes, place)?;
+        let word = |offset: u64| {
+            let is_inside = offset.is_multiple_of(4) && offset as usize + 4 <= mapping.bytes();
+            // SAFETY: inside of the mapping.
+            is_inside.then(|| unsafe { mapping.base().add(offset as usize) }.cast::<AtomicU32>())
+        };
+        let words = (word(offsets.producer), word(offsets.consumer), word(offsets.flags));
+        let (Some(produced), Some(consumed), Some(flags)) = words else {
+            return Err(io::Error::other("the kernel has the words of a ring outside of it"));
+        };
+        // SAFETY: the entries lie in the mapping, which was made as large as that.
+        let first = unsafe { mapping.base().add(offsets.desc as usize) }.cast::<T>();
+        if !first.is_aligned() {
+            return Err(io::Error::other("the kernel has the entries of a ring at an odd address"));
+        }
+        Ok(Self { produced, consumed, flags, first, entries, _mapping: mapping })
+    }
+
+    #[inline]
+    fn word(&self, place: NonNull<AtomicU32>) -> &AtomicU32 {
+        // SAFETY: `map` found the word aligned and in the mapping, which is there as long as this. Both sides use it as an
+        // atomic word.
+        unsafe { place.as_ref() }
+    }
+
+    #[inline]
+    const fn entry(&self, index: u32) -> NonNull<T> {
+        // SAFETY: below the number of entries, which is a power of two, and all of which are in the mapping.
+        unsafe { self.first.add((index & (self.entries - 1)) as usize) }
+    }
+
+    /// Entries between two indexes. What the kernel says wrongly is no more than the ring has.
+    const fn between(&self, begin: u32, end: u32) -> u32 {
+        let count = end.wrapping_sub(begin);
+        if count < self.entries { count } else { self.entries }
+    }
+}
+
+/// A ring that the program writes and the kernel reads: for a fill ring, offsets; for a transmit ring, descriptors.
+#[derive(Debug)]
+pub(crate) struct Submissions<T> {
+    shared: Shared<T>,
+    /// The index of the next entry, and of the first that the kernel does not see yet is behind those published.
+    next: u32,
+}
+
+impl<T: Copy> Submissions<T> {
+    pub(crate) fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
+        let shared = Shared::map(socket, place, offsets, entries)?;
+        let next = shared.word(shared.produced).load(Ordering::Relaxed);
+        Ok(Self { shared, next })
+    }
+
+    /// How many entries the kernel has not read yet, with those that are not published.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        // An entry is written again only after the kernel has read it.
+        let consumed = self.shared.word(self.shared.consumed).load(Ordering::Acquire);
+        self.shared.between(consumed, self.next)
+    }
+
+    /// How many entries can be written.
+    #[inline]
+    pub(crate) fn room(&self) -> u32 {
+        self.shared.entries - self.waiting()
+    }
+
+    /// Writes an entry that the kernel sees once [`publish`](Self::publish) was called. There has to be [`room`](Self::room):
+    /// without it, an entry that the kernel has not read is lost.
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) {
+        // SAFETY: the entry is in the mapping and aligned. The kernel reads it only once it is published, and writes none.
+        unsafe { self.shared.entry(self.next).write(value) };
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Lets the kernel see what was written.
+    #[inline]
+    pub(crate) fn publish(&self) {
+        self.shared.word(self.shared.produced).store(self.next, Ordering::Release);
+    }
+
+    /// Whether the kernel sleeps until it is called. It may say so a moment late: look again later.
+    #[inline]
+    pub(crate) fn needs_wakeup(&self) -> bool {
+        self.shared.word(self.shared.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+}
+
+/// A ring that the kernel writes and the program reads: for a receive ring, descriptors; for a completion ring, offsets.
+#[derive(Debug)]
+pub(crate) struct Completions<T> {
+    shared: Shared<T>,
+    next: u32,
+}
+
+impl<T: Copy> Completions<T> {
+    pub(crate) fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
+        let shared = Shared::map(socket, place, offsets, entries)?;
+        let next = shared.word(shared.consumed).load(Ordering::Relaxed);
+        Ok(Self { shared, next })
+    }
+
+    /// How many entries wait.
+    #[inline]
+    pub(crate) fn waiting(&self) -> u32 {
+        // What the kernel wrote before this number is seen after it.
+        let produced = self.shared.word(self.shared.produced).load(Ordering::Acquire);
+        self.shared.between(self.next, produced)
+    }
+
+    /// Reads the entries that wait. The kernel has them back once [`release`](Self::release) was called.
+    #[inline]
+    pub(crate) fn read(&mut self) -> impl Iterator<Item = T> {
+        let Self { shared, next } = self;
+        (0..shared.between(*next, shared.word(shared.produced).load(Ordering::Acquire))).map(move |_| {
+            // SAFETY: the kernel has written the entry, as a load with acquire said, and does not write to it before it is
+            // released. Any bytes are a value: both kinds are numbers.
+            let value = unsafe { shared.entry(*next).read() };
+            *next = next.wrapping_add(1);
+            value
+        })
+    }
+
+    /// Lets the kernel write to what was read.
+    #[inline]
+    pub(crate) fn release(&self) {
+        self.shared.word(self.shared.consumed).store(self.next, Ordering::Release);
+    }
+}
