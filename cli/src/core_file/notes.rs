@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use object::elf::{NT_FILE, NT_PRSTATUS, NoteType};
 use object::{Endian as _, Endianness};
 
-use crate::core_file::bytes::number;
 use crate::mapped::Mapped;
+use crate::memory::number;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
