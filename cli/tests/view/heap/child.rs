@@ -132,7 +132,8 @@ fn graph<'o, 'a>(
             tally.value::<Mixed<'_>>("Mixed");
             let leaf = leaf(inside, tally, 2);
             let node = (number % 2 == 0).then_some(list);
-            inside.alloc(Mixed(number as u8, leaf, (3, node), [const { () }; 3].map(|()| Link::new(leaf)))).unwrap()
+            let links = [leaf; 3].map(|leaf| Link::new(Some(leaf)));
+            inside.alloc(Mixed(number as u8, leaf, (3, node), links)).unwrap()
         })
         .unwrap();
     tally.value::<Aligned<'_>>("Aligned");
@@ -283,11 +284,10 @@ fn threads(objects: &TypedObjects<'_, Arena<'_>>, tally: Tally) {
             let (ready, tally) = (ready.clone(), &tally);
             scope.spawn(move || {
                 let mut mutator = objects.register().unwrap();
-                let make = |inside: &In<'_, '_>| {
+                let root = mutator.enter(|inside| {
                     let list = list(inside, &mut tally.lock().unwrap(), 20 + number, None);
                     objects.root(inside, list).unwrap()
-                };
-                let root = mutator.enter(make);
+                });
                 if number == 0 {
                     mutator.enter(|inside| {
                         tally.lock().unwrap().value::<Lost>("Lost");
