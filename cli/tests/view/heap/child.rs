@@ -137,9 +137,10 @@ fn graph<'o, 'a>(
         })
         .unwrap();
     tally.value::<Aligned<'_>>("Aligned");
-    let aligned = inside.alloc(Aligned { number: 4, leaf: leaf(inside, tally, 5) }).unwrap();
+    // This keeps the key of the weak pair.
+    let key = leaf(inside, tally, 5);
+    let aligned = inside.alloc(Aligned { number: 4, leaf: key }).unwrap();
     tally.value::<Table<'_>>("Table");
-    let key = leaf(inside, tally, 6);
     let pair = WeakPair::new(Some((key, list)));
     let table = inside.alloc(Table { weak: WeakLink::new(Some(key)), pair }).unwrap();
     Graph {
@@ -258,6 +259,13 @@ pub(super) fn run() {
             let more = plain(objects, &mut tally);
             let step = heap.step(Duration::MAX, || false).unwrap();
             assert!(matches!(step, Step::Marking { .. }), "{step:?}");
+            stay(&known(&tally, &more));
+        }),
+        "sweeping" => with_objects(|heap, objects| {
+            let more = plain(objects, &mut tally);
+            while !matches!(heap.step(Duration::MAX, || false).unwrap(), Step::Sweeping { .. }) {}
+            // Dead objects wait to be freed, and are no part of the heap any more.
+            tally.0.remove(&format!("{}::Lost", module_path!()));
             stay(&known(&tally, &more));
         }),
         "many" => with_objects(|_, objects| {
