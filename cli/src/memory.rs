@@ -23,6 +23,31 @@ pub(crate) struct Extent {
     pub(crate) size: u64,
 }
 
+/// A thread, as it was when memory was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) stack_pointer: u64,
+    pub(crate) registers: Vec<u64>,
+}
+
+/// A processor whose registers are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processor {
+    X86,
+    Arm,
+}
+
+impl Thread {
+    /// The thread with these registers, in the order in which the system notes them; `None` if there are too few.
+    pub(crate) fn new(processor: Processor, registers: Vec<u64>) -> Option<Self> {
+        let stack_pointer = match processor {
+            Processor::X86 => 19,
+            Processor::Arm => 31,
+        };
+        registers.get(stack_pointer).copied().map(|stack_pointer| Self { stack_pointer, registers })
+    }
+}
+
 /// Memory that is read by its addresses in the process that has it.
 pub(crate) trait Memory {
     /// The bytes of a word.
@@ -35,6 +60,9 @@ pub(crate) trait Memory {
 
     /// The memory in which statics are.
     fn statics(&self) -> Vec<Extent>;
+
+    /// The threads that were there, if their registers are known.
+    fn threads(&self) -> Vec<Thread>;
 
     /// Memory at an address; `None` if not all of it is known.
     fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {

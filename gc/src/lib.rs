@@ -342,7 +342,7 @@ pub use images::image::{Image, relocate_image};
 pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
 pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
-pub use outlines::format_outline::FormatOutline;
+pub use outlines::format_outline::{FormatOutline, ObjectKind};
 pub use policy::accounts::{GenerationPolicy, Policy};
 pub use policy::due::{Due, Nearness};
 pub use policy::report::{Cause, Collection};

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use object::elf::{ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
+use object::elf::{EM_AARCH64, EM_X86_64, ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, ReadCache};
 
@@ -15,7 +15,7 @@ use tripoint_telemetry::reader::{LoadedObject, Table};
 
 use crate::core_file::notes::Notes;
 use crate::mapped;
-use crate::memory::{Extent, Memory};
+use crate::memory::{Extent, Memory, Processor, Thread};
 
 /// The most bytes of notes that are read. A thread takes some 3,000.
 const MAX_NOTES: u64 = 256 << 20;
@@ -87,6 +87,8 @@ pub(crate) struct CoreFile {
     /// By address.
     segments: Vec<Segment>,
     pub(crate) notes: Notes,
+    /// `None` if its registers are not known.
+    processor: Option<Processor>,
 }
 
 impl CoreFile {
@@ -117,7 +119,13 @@ impl CoreFile {
         if header.e_type(endian) != ET_CORE {
             return Err(NotCore::Other);
         }
-        let mut core = Self { file, bytes, endian, word, segments: Vec::new(), notes: Notes::default() };
+        let processor = match header.e_machine(endian) {
+            EM_X86_64 => Some(Processor::X86),
+            EM_AARCH64 => Some(Processor::Arm),
+            _ => None,
+        };
+        let (segments, notes) = (Vec::new(), Notes::default());
+        let mut core = Self { file, bytes, endian, word, segments, notes, processor };
         for program in header.program_headers(endian, cache).map_err(damaged)? {
             let dumped = program.p_filesz(endian).into();
             match program.p_type(endian) {
@@ -183,6 +191,11 @@ impl Memory for CoreFile {
         };
         let segments = self.segments.iter().filter(|segment| is_of_file(segment.address));
         segments.map(|segment| Extent { address: segment.address, size: segment.dumped }).collect()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        let Some(processor) = self.processor else { return Vec::new() };
+        self.notes.registers.iter().filter_map(|words| Thread::new(processor, words.clone())).collect()
     }
 
     fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use object::Endianness;
 
-use crate::memory::{Extent, Memory};
+use crate::memory::{Extent, Memory, Thread};
 
 /// The bytes of a block: a power of two.
 const BLOCK: u64 = 16 << 10;
@@ -47,6 +47,10 @@ impl<M: Memory> Memory for Cached<M> {
 
     fn statics(&self) -> Vec<Extent> {
         self.memory.statics()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        self.memory.threads()
     }
 
     fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {

@@ -11,7 +11,7 @@ use object::Endianness;
 use tripoint_telemetry::reader::LoadedObject;
 
 use crate::core_file::CoreFile;
-use crate::memory::{Extent, Memory};
+use crate::memory::{Extent, Memory, Thread};
 use crate::symbols;
 
 /// A core file and the files that its process had mapped.
@@ -69,6 +69,10 @@ impl Memory for CoreMemory<'_> {
 
     fn statics(&self) -> Vec<Extent> {
         self.core.statics()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        self.core.threads()
     }
 
     fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {

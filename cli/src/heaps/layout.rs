@@ -8,6 +8,11 @@ pub(super) const MAGIC: &[u8] = b"tripointgc-heaps";
 /// The version of the listing that this program reads.
 const VERSION: u64 = 1;
 
+/// The forms of formats: of typed objects, and of objects that say of which kind they are. Nothing is known of a format with
+/// a lower one.
+pub(super) const TYPED: u64 = 1;
+pub(super) const KINDS: u64 = 2;
+
 /// No listing has more places.
 const MOST_PLACES: u64 = 1 << 12;
 
@@ -62,7 +67,7 @@ of_words! {
 }
 
 of_words! {
-    /// The outline of a pool, with that of its format.
+    /// The outline of a pool, with that of its format, whose words depend on its form (gc/src/outlines/format_outline.rs).
     #[derive(Clone, Copy, Debug)]
     pub(super) struct PoolOutline {
         next,
@@ -77,13 +82,32 @@ of_words! {
         held_base,
         held_limit,
         form,
-        fixed,
-        whole,
+        first,
+        second,
+        third,
+        fourth,
+        fifth,
+        sixth,
+        seventh,
+        kinds,
+    }
+}
+
+of_words! {
+    /// A kind of objects of a format.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) struct KindOutline {
+        value,
+        name,
+        name_size,
+        size,
+        references,
+        reference_count,
+        count,
+        shift,
         item,
-        trace,
-        contents,
-        outline,
-        header,
+        item_references,
+        item_reference_count,
     }
 }
 

@@ -57,7 +57,9 @@ fn walk(
 ) {
     let mut at = from;
     while at < to {
-        let copy = copy_of(memory, &heap.segments[segment], at);
+        // While objects move, each that is still here has a bit.
+        let is_here = heap.segments[segment].has_bit(memory, at);
+        let copy = copy_of(memory, &heap.segments[segment], at).filter(|_| is_here != Some(true));
         let object = match copy {
             Some(copy) => heap.segment_of(copy).and_then(|there| object_at(memory, heap, there, copy)),
             None => object_at(memory, heap, segment, at),
@@ -77,8 +79,7 @@ fn walk(
 fn object_at(memory: &dyn Memory, heap: &mut Heap, index: usize, base: u64) -> Option<Object> {
     let Heap { segments, pools, types, .. } = heap;
     let segment = &segments[index];
-    let table = memory.word_at(base, 0).filter(|table| table % memory.word() as u64 == 0)?;
-    let kind = types.of_table(memory, &pools[segment.pool].outline, table)?;
+    let kind = types.of_object(memory, &pools[segment.pool].outline, segment.align, base)?;
     let size = types.get(kind).size(memory, base)?;
     let is_size = size > segment.header && size.is_multiple_of(segment.align) && size <= segment.limit - base;
     is_size.then(|| Object { base, size, kind: kind as u32, segment: index as u32 })

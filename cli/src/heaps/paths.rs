@@ -116,7 +116,7 @@ impl Heap {
             let kind = self.type_of(&here);
             let followed = kind.for_each_reference(memory, here.base, &mut |word, reference| {
                 if word == 0 || reference == Reference::Weak {
-                    return true;
+                    return;
                 }
                 let is_perhaps = reference == Reference::Perhaps;
                 match self.lead(memory, word) {
@@ -127,10 +127,10 @@ impl Heap {
                         }
                     }
                     Lead::Undescribed => found.undescribed += 1,
-                    _ if !is_perhaps => found.broken += 1,
-                    _ => {}
+                    // A format may pass on references that lead elsewhere.
+                    Lead::Nowhere if !is_perhaps => found.broken += 1,
+                    Lead::Nowhere | Lead::Elsewhere => {}
                 }
-                true
             });
             if followed.is_none() {
                 found.faults.add(format!("the references of the object at {:#x} are not there", here.base));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::heaps::faults::Faults;
-use crate::heaps::layout::{HeapOutline, Listing, PoolOutline, read, text};
+use crate::heaps::layout::{HeapOutline, KINDS, Listing, PoolOutline, TYPED, read, text};
 use crate::heaps::segments::Segment;
 use crate::memory::Memory;
 
@@ -13,9 +13,6 @@ const MOST_POOLS: usize = 1 << 16;
 const MOST_GENERATIONS: u64 = 64;
 const MOST_BUFFERS: usize = 1 << 20;
 const MOST_CLASS: u64 = 64;
-
-/// The form of typed objects. Of a format with a lower one nothing is known.
-const TYPED: u64 = 1;
 
 /// A pool.
 #[derive(Clone, Debug)]
@@ -31,7 +28,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// Whether it is known how its objects are laid out.
     pub(crate) fn is_described(&self) -> bool {
-        self.outline.form == TYPED
+        self.outline.form >= TYPED
     }
 }
 
@@ -57,7 +54,7 @@ impl Pools {
                 break;
             };
             let class = text(memory, outline.class, outline.class_size, MOST_CLASS);
-            if outline.generations > MOST_GENERATIONS || outline.form > TYPED {
+            if outline.generations > MOST_GENERATIONS || outline.form > KINDS {
                 faults.add(format!("the pool at {next:#x} makes no sense: its objects are left out"));
             } else {
                 let class = class.unwrap_or_else(|| "a class without a name".to_owned());

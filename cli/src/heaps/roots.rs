@@ -5,13 +5,19 @@ use std::collections::HashSet;
 use crate::heaps::faults::Faults;
 use crate::heaps::heap::Heap;
 use crate::heaps::layout::{RootsOutline, read};
-use crate::memory::Memory;
+use crate::memory::{Memory, Thread};
 
 /// No heap has more roots, no root more words, no chunk of typed roots more slots.
 const MOST_ROOTS: usize = 1 << 24;
 const MOST_WORDS: u64 = 1 << 30;
 const MOST_SLOTS: u64 = 1 << 10;
 const MOST_GENERATIONS: u64 = 64;
+
+/// No stack is larger, in bytes.
+const MOST_STACK: u64 = 1 << 30;
+
+/// The bytes below the stack pointer that a function may use without moving it.
+const RED_ZONE: u64 = 128;
 
 /// The words of a root's place: which kind it is, and its fields.
 const PLACE_WORDS: usize = 5;
@@ -160,15 +166,29 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
         Some(())
     }
 
-    /// The stack of a thread. That of one that runs is not known.
+    /// The stack of a thread. That of one that runs, and its registers, are those that it had when it was stopped.
     fn stack(&mut self, stack: u64) -> Option<()> {
         let listing = &self.heap.listing;
         let (cold, hot) =
             (self.memory.word_at(stack, listing.cold_end)?, self.memory.word_at(stack, listing.hot_end)?);
-        if cold != 0 && hot == 0 {
+        if cold == 0 || hot != 0 {
+            return self.stack_from(hot, cold);
+        }
+        // It runs: it is the thread whose stack pointer is next below the cold end.
+        let depth = |thread: &Thread| cold.checked_sub(thread.stack_pointer).filter(|depth| *depth <= MOST_STACK);
+        let threads = self.memory.threads();
+        let of_stack = threads.iter().filter_map(|thread| Some((depth(thread)?, thread)));
+        let Some((_, thread)) = of_stack.min_by_key(|(depth, _)| *depth) else {
             self.looked.unknown += 1;
             return Some(());
+        };
+        for word in thread.registers.iter().copied().filter(|word| *word != 0) {
+            (self.visit)(RootReference { kind: Kind::Stack, place: thread.stack_pointer, word });
         }
+        self.stack_from(thread.stack_pointer.saturating_sub(RED_ZONE) & !7, cold)
+    }
+
+    fn stack_from(&mut self, hot: u64, cold: u64) -> Option<()> {
         let count = cold.checked_sub(hot)? / self.memory.word() as u64;
         self.words(Kind::Stack, hot, count, Some)
     }

@@ -90,6 +90,17 @@ impl Segment {
         self.base <= address && address < self.limit
     }
 
+    /// Whether a place has a bit, as each has where an object begins, or may begin; `None` if it is no place.
+    pub(super) fn has_bit(&self, memory: &dyn Memory, place: u64) -> Option<bool> {
+        let (unit, bits) = (place.checked_sub(self.payload)? / self.align, 8 * memory.word() as u64);
+        let word = |map: u64| {
+            let index = map * self.words + unit / bits;
+            memory.word_at(self.base, index.checked_mul(memory.word() as u64)?.checked_add(self.maps)?)
+        };
+        let both = word(0)? | word(1)?;
+        (unit / bits < self.words).then_some(both >> (unit % bits) & 1 != 0)
+    }
+
     /// Where objects begin, as the bits say it; `None` if these are not known.
     pub(super) fn places(&self, memory: &dyn Memory) -> Option<Vec<u64>> {
         let words = memory.words(self.base.checked_add(self.maps)?, usize::try_from(2 * self.words).ok()?)?;

@@ -9,7 +9,7 @@ use object::Endianness;
 
 use crate::heaps::unsafe_ptrace;
 use crate::mapped::{self, Mapped};
-use crate::memory::{Extent, Memory};
+use crate::memory::{Extent, Memory, Processor, Thread};
 
 /// A process whose threads are stopped, unless it was to be read as it runs.
 pub(crate) struct StoppedProcess {
@@ -117,6 +117,17 @@ impl Memory for StoppedProcess {
     fn statics(&self) -> Vec<Extent> {
         let extent = |file: &Mapped| Extent { address: file.start, size: file.end - file.start };
         self.mapped.iter().map(extent).collect()
+    }
+
+    /// Those that this has stopped: of others registers cannot be read.
+    fn threads(&self) -> Vec<Thread> {
+        let processor = match () {
+            () if cfg!(target_arch = "x86_64") => Processor::X86,
+            () if cfg!(target_arch = "aarch64") => Processor::Arm,
+            () => return Vec::new(),
+        };
+        let registers = |thread: &i32| Thread::new(processor, unsafe_ptrace::registers(*thread).ok()?);
+        self.threads.keys().filter_map(registers).collect()
     }
 
     fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {

@@ -1,15 +1,16 @@
-//! Types of typed objects: sizes, names, and where references lie (design/inspection.md `.types`).
+//! Types of objects: sizes, names, and where references lie (design/inspection.md `.types`, `.formats`).
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::heaps::layout::{PoolOutline, TypeOutline, read, text};
+use crate::heaps::layout::{KindOutline, PoolOutline, TYPED, TypeOutline, read, text};
 use crate::memory::Memory;
 
 /// No program has more types, no type more parts or a longer name, and none is larger.
 const MOST_TYPES: usize = 1 << 16;
 const MOST_PARTS: u64 = 1 << 12;
 const MOST_NAME: u64 = 1 << 12;
+const MOST_KINDS: u64 = 1 << 12;
 const MOST_SIZE: u64 = 1 << 47;
 
 /// How a reference keeps what it leads to.
@@ -48,32 +49,56 @@ struct Known {
     shape: Shape,
 }
 
-/// What is behind the header of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contents {
-    Value,
-    Items,
+/// Where values of a type begin in an object, in bytes from its base, and to how many bytes they are aligned.
+#[derive(Debug)]
+struct Placed {
+    offset: u64,
+    align: u64,
+    known: Rc<Known>,
+}
+
+impl Placed {
+    fn first(&self, base: u64) -> Option<u64> {
+        base.checked_add(self.offset)?.checked_next_multiple_of(self.align)
+    }
+}
+
+/// The items of an object. How many there are is in a word at an offset, shifted.
+#[derive(Debug)]
+struct Items {
+    count: u64,
+    shift: u32,
+    size: u64,
+    /// `None` if they have no references.
+    placed: Option<Placed>,
+}
+
+impl Items {
+    fn count(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
+        Some(memory.word_at(base, self.count)? >> self.shift)
+    }
 }
 
 /// A type of objects.
 #[derive(Debug)]
 pub(crate) struct Type {
     pub(crate) name: String,
-    contents: Contents,
+    /// The bytes without items, header included.
     fixed: u64,
-    whole: u64,
-    item: u64,
-    header: u64,
-    /// `None` if objects of the type have no references.
-    traced: Option<Rc<Known>>,
+    /// Sizes are multiples of this.
+    align: u64,
+    value: Option<Placed>,
+    items: Option<Items>,
+    /// Which bits of a reference are its tag, and what these are.
+    tag: (u64, u64),
 }
 
 /// The types of a heap.
 #[derive(Debug, Default)]
 pub(super) struct Types {
     types: Vec<Type>,
-    /// By the addresses of their tables; `None` for what is no table.
-    tables: HashMap<u64, Option<usize>>,
+    /// By pool and by what objects say of their type: the address of a table, or their kind. `None` for what is no type.
+    known: HashMap<(u64, u64), Option<usize>>,
     outlines: HashMap<u64, Option<Rc<Known>>>,
 }
 
@@ -82,46 +107,65 @@ impl Types {
         &self.types[index]
     }
 
-    /// The type with a table at an address; `None` if no table is there.
-    pub(super) fn of_table(&mut self, memory: &dyn Memory, pool: &PoolOutline, table: u64) -> Option<usize> {
-        if let Some(known) = self.tables.get(&table) {
+    /// The type of the object at an address, which is aligned as its format says; `None` if no object can be there.
+    pub(super) fn of_object(
+        &mut self,
+        memory: &dyn Memory,
+        pool: &PoolOutline,
+        align: u64,
+        base: u64,
+    ) -> Option<usize> {
+        let is_typed = pool.form == TYPED;
+        let key = match is_typed {
+            true => memory.word_at(base, 0).filter(|table| table % memory.word() as u64 == 0)?,
+            false => memory.word_at(base, pool.first)? & pool.second,
+        };
+        // All pools of typed objects have the same tables.
+        let owner = if is_typed { 0 } else { pool.id };
+        if let Some(known) = self.known.get(&(owner, key)) {
             return *known;
         }
-        let found = if self.types.len() < MOST_TYPES { self.read(memory, pool, table) } else { None };
+        let found = match self.types.len() < MOST_TYPES {
+            true if is_typed => self.of_table(memory, pool, key),
+            true => of_kind(memory, pool, align, key),
+            false => None,
+        };
         let index = found.map(|found| {
             self.types.push(found);
             self.types.len() - 1
         });
-        self.tables.insert(table, index);
+        self.known.insert((owner, key), index);
         index
     }
 
-    fn read(&mut self, memory: &dyn Memory, pool: &PoolOutline, table: u64) -> Option<Type> {
-        let word = |offset| memory.word_at(table, offset);
-        let (fixed, whole, item) = (word(pool.fixed)?, word(pool.whole)?, word(pool.item)?);
-        let is_table = fixed > pool.header
-            && fixed.checked_next_multiple_of(memory.word() as u64)? == whole
+    /// The type with a table at an address.
+    fn of_table(&mut self, memory: &dyn Memory, pool: &PoolOutline, table: u64) -> Option<Type> {
+        let PoolOutline { first, second, third, fourth, fifth, sixth, seventh: header, .. } = *pool;
+        let read = |offset| memory.word_at(table, offset);
+        let (fixed, whole, item, align) = (read(first)?, read(second)?, read(third)?, memory.word() as u64);
+        let is_table = fixed > header
+            && fixed.checked_next_multiple_of(align)? == whole
             && fixed.max(item) < MOST_SIZE;
         if !is_table {
             return None;
         }
-        let outline = self.outline(memory, word(pool.outline)?, &mut HashSet::new())?;
-        let name = match &outline.name {
-            name if name.is_empty() => format!("a type of {} bytes without a name", outline.size),
+        let (is_traced, contents) = (read(fourth)? != 0, read(fifth)?);
+        let known = self.outline(memory, read(sixth)?, &mut HashSet::new())?;
+        let name = match &known.name {
+            name if name.is_empty() => format!("a type of {} bytes without a name", known.size),
             name => name.clone(),
         };
-        let (contents, name) = match word(pool.contents)? {
-            0 => (Contents::Value, name),
-            1 => (Contents::Items, format!("[{name}]")),
-            2 => (Contents::Items, "str".to_owned()),
+        let (value_align, known_size) = (known.align.max(align), known.size);
+        let placed = |offset| is_traced.then_some(Placed { offset, align: value_align, known });
+        let (name, value, items) = match contents {
+            0 => (name, placed(header), None),
+            1 | 2 if item == known_size => {
+                let name = if contents == 1 { format!("[{name}]") } else { "str".to_owned() };
+                (name, None, Some(Items { count: header, shift: 0, size: item, placed: placed(header + align) }))
+            }
             _ => return None,
         };
-        if contents == Contents::Items && item != outline.size {
-            return None;
-        }
-        let is_traced = word(pool.trace)? != 0;
-        let traced = Some(outline).filter(|_| is_traced);
-        Some(Type { name, contents, fixed, whole, item, header: pool.header, traced })
+        Some(Type { name, fixed, align, value, items, tag: (0, 0) })
     }
 
     /// What is known of a type with an outline at an address. `open` are those in which it is a part: none of them may be a
@@ -192,40 +236,83 @@ fn in_order(parts: Vec<(u64, Rc<Known>)>, size: u64) -> Option<Vec<(u64, Rc<Know
     (end <= size).then_some(parts)
 }
 
+/// The type of objects of a kind, by the value that their word has.
+fn of_kind(memory: &dyn Memory, pool: &PoolOutline, align: u64, value: u64) -> Option<Type> {
+    let count = pool.third.min(MOST_KINDS);
+    let size = (KindOutline::WORDS * memory.word()) as u64;
+    let kinds = (0..count).map_while(|index| read!(KindOutline, memory, pool.kinds.checked_add(index * size)?));
+    let kind = kinds.into_iter().find(|kind| kind.value == value)?;
+    let name = text(memory, kind.name, kind.name_size, MOST_NAME)?;
+    let references = |first: u64, count: u64, size: u64| {
+        let offsets = memory.words(first, usize::try_from(count).ok().filter(|_| count <= MOST_PARTS)?)?;
+        let one = |offset| {
+            let (name, word) = (String::new(), memory.word() as u64);
+            (offset, Rc::new(Known { name, size: word, align: word, shape: Shape::One(Reference::Strong) }))
+        };
+        let parts = in_order(offsets.into_iter().map(one).collect(), size)?;
+        Some(Rc::new(Known { name: String::new(), size, align: 1, shape: Shape::Parts(parts) }))
+    };
+    let placed = |offset, known| Placed { offset, align: 1, known };
+    let value = match kind.reference_count {
+        0 => None,
+        count => Some(placed(0, references(kind.references, count, kind.size)?)),
+    };
+    let items = match (kind.item, kind.item_reference_count) {
+        (0, _) => None,
+        (size, 0) => Some((size, None)),
+        (size, count) => Some((size, Some(placed(kind.size, references(kind.item_references, count, size)?)))),
+    };
+    let shift = u32::try_from(kind.shift).ok().filter(|shift| *shift < 64)?;
+    let items = items.map(|(size, placed)| Items { count: kind.count, shift, size, placed });
+    (kind.size < MOST_SIZE && kind.item < MOST_SIZE).then_some(Type {
+        name,
+        fixed: kind.size,
+        align,
+        value,
+        items,
+        tag: (pool.fourth, pool.fifth),
+    })
+}
+
 impl Type {
     /// The bytes of the object at `base`, header included; `None` if it cannot have that many.
     pub(super) fn size(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
-        if self.contents == Contents::Value || self.item == 0 {
-            return Some(self.whole);
-        }
-        let count = memory.word_at(base, self.header)?;
-        let size = self.item.checked_mul(count)?.checked_add(self.fixed).filter(|size| *size < MOST_SIZE)?;
-        size.checked_next_multiple_of(memory.word() as u64)
+        let items = match &self.items {
+            Some(items) => items.size.checked_mul(items.count(memory, base).filter(|_| items.size > 0).unwrap_or(0))?,
+            None => 0,
+        };
+        let size = items.checked_add(self.fixed).filter(|size| *size < MOST_SIZE)?;
+        size.checked_next_multiple_of(self.align)
     }
 
-    /// Passes each word of the object at `base` that is a reference, or may be one, to `visit`, until it returns false.
+    /// Passes each address in the object at `base` that is a reference, or may be one, to `visit`. `None` if not all of the
+    /// object is there.
     pub(super) fn for_each_reference(
         &self,
         memory: &dyn Memory,
         base: u64,
-        visit: &mut dyn FnMut(u64, Reference) -> bool,
-    ) -> Option<bool> {
-        let Some(known) = &self.traced else { return Some(true) };
-        let place = base.checked_add(self.header)?;
-        let (first, count) = match self.contents {
-            Contents::Value => (place, 1),
-            // Items without a size have no references.
-            Contents::Items if self.item == 0 => return Some(true),
-            Contents::Items => (place.checked_add(memory.word() as u64)?, memory.word_at(place, 0)?),
+        visit: &mut dyn FnMut(u64, Reference),
+    ) -> Option<()> {
+        let (mask, pattern) = self.tag;
+        let mut untag = |word: u64, reference| {
+            if word & mask == pattern {
+                visit(word & !mask, reference);
+            }
         };
-        let first = first.checked_next_multiple_of(known.align.max(1))?;
-        for index in 0..count {
-            let at = first.checked_add(self.item.checked_mul(index)?)?;
-            if !known.for_each_reference(memory, at, visit)? {
-                return Some(false);
+        if let Some(value) = &self.value {
+            value.known.for_each_reference(memory, value.first(base)?, &mut untag)?;
+        }
+        // Items without a size have no references.
+        if let Some(items) = self.items.as_ref().filter(|items| items.size > 0)
+            && let Some(placed) = &items.placed
+        {
+            let first = placed.first(base)?;
+            for index in 0..items.count(memory, base)? {
+                let at = first.checked_add(items.size.checked_mul(index)?)?;
+                placed.known.for_each_reference(memory, at, &mut untag)?;
             }
         }
-        Some(true)
+        Some(())
     }
 }
 
@@ -234,34 +321,28 @@ impl Known {
         &self,
         memory: &dyn Memory,
         at: u64,
-        visit: &mut dyn FnMut(u64, Reference) -> bool,
-    ) -> Option<bool> {
+        visit: &mut dyn FnMut(u64, Reference),
+    ) -> Option<()> {
         match &self.shape {
             Shape::Leaf => {}
-            Shape::One(reference) => return Some(visit(memory.word_at(at, 0)?, *reference)),
+            Shape::One(reference) => visit(memory.word_at(at, 0)?, *reference),
             Shape::Words(count) => {
                 for index in 0..*count {
-                    if !visit(memory.word_at(at, index * memory.word() as u64)?, Reference::Perhaps) {
-                        return Some(false);
-                    }
+                    visit(memory.word_at(at, index * memory.word() as u64)?, Reference::Perhaps);
                 }
             }
             Shape::Parts(parts) => {
                 for (offset, part) in parts {
-                    if !part.for_each_reference(memory, at.checked_add(*offset)?, visit)? {
-                        return Some(false);
-                    }
+                    part.for_each_reference(memory, at.checked_add(*offset)?, visit)?;
                 }
             }
             Shape::Items { item, .. } if matches!(item.shape, Shape::Leaf) => {}
             Shape::Items { step, count, item } => {
                 for index in 0..*count {
-                    if !item.for_each_reference(memory, at.checked_add(step.checked_mul(index)?)?, visit)? {
-                        return Some(false);
-                    }
+                    item.for_each_reference(memory, at.checked_add(step.checked_mul(index)?)?, visit)?;
                 }
             }
         }
-        Some(true)
+        Some(())
     }
 }

@@ -5,6 +5,9 @@
 use core::ptr;
 use std::io;
 
+/// No processor has more general registers.
+const MOST_REGISTERS: usize = 128;
+
 /// Begins to trace a thread, and stops it. Returns the signal that it was about to be delivered, or zero, for [`let_go`].
 pub(super) fn stop(thread: i32) -> io::Result<i32> {
     request(libc::PTRACE_SEIZE, thread, 0)?;
@@ -19,6 +22,27 @@ pub(super) fn stop(thread: i32) -> io::Result<i32> {
 /// Ends the trace of a thread that is stopped, and delivers a signal to it, if it is not zero.
 pub(super) fn let_go(thread: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_DETACH, thread, signal)
+}
+
+/// The registers of a thread that is stopped, in the order in which the system notes them in a core file.
+pub(super) fn registers(thread: i32) -> io::Result<Vec<u64>> {
+    let mut words = vec![0_u64; MOST_REGISTERS];
+    let mut place = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words.as_slice()) };
+    // SAFETY: the request writes at most as many bytes as the vector has at its address, which is that of `words`, and changes
+    // the vector to say how many. Any bytes are numbers. The kind of registers is a number, passed as an address.
+    let result = unsafe {
+        libc::ptrace(
+            libc::PTRACE_GETREGSET,
+            thread,
+            ptr::without_provenance_mut::<()>(libc::NT_PRSTATUS as usize),
+            &raw mut place,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    words.truncate(place.iov_len / size_of::<u64>());
+    Ok(words)
 }
 
 fn request(what: libc::c_uint, thread: i32, data: i32) -> io::Result<()> {
