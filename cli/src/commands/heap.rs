@@ -204,7 +204,9 @@ impl HeapCommand {
 
     /// Why there is no path to what one is asked for.
     fn wanted(&self) -> Option<String> {
-        let of_type = |name| format!("no heap has an object of the type {name}: `tripoint heap` without --path lists types");
+        let of_type = |name| {
+            format!("no heap has an object of the type {name}: `tripoint heap` without --path lists types")
+        };
         let at = |address| format!("no object is at {address:#x}, in any heap");
         self.path.as_ref().map(of_type).or(self.path_to.map(at))
     }
@@ -238,7 +240,10 @@ impl Report {
             heap.roots().write(out)?;
             let frozen = heap.account.frozen_bytes();
             if frozen > 0 {
-                writeln!(out, "\n{frozen} bytes of objects in frozen segments, whose formats are not described")?;
+                writeln!(
+                    out,
+                    "\n{frozen} bytes of objects in frozen segments, whose formats are not described"
+                )?;
             }
             if let Some(path) = &heap.path {
                 path.write(out)?;

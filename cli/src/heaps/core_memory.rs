@@ -51,7 +51,8 @@ impl<'c> CoreMemory<'c> {
         let Some(mapped) = has_it(address) else { return 0 };
         let mut files = self.files.borrow_mut();
         let file = files.entry(mapped.path.clone()).or_insert_with(|| self.open(&mapped.path));
-        let (at, left) = (address - mapped.start, usize::try_from(mapped.end - address).unwrap_or(usize::MAX));
+        let (at, left) =
+            (address - mapped.start, usize::try_from(mapped.end - address).unwrap_or(usize::MAX));
         let length = bytes.len().min(left);
         let from = mapped.offset.saturating_add(at);
         file.as_ref().and_then(|file| file.read_at(&mut bytes[..length], from).ok()).unwrap_or(0)

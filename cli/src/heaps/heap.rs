@@ -100,7 +100,8 @@ impl Heaps {
 
     fn read_listed(&mut self, memory: &dyn Memory, listing: &Listing, places: u64) {
         if listing.left_out > 0 {
-            self.faults.push(format!("{} heaps are not listed, because there were too many", listing.left_out));
+            self.faults
+                .push(format!("{} heaps are not listed, because there were too many", listing.left_out));
         }
         let Some(heaps) = memory.words(places, listing.places as usize) else {
             self.faults.push("the listing of heaps is cut off".to_owned());

@@ -12,7 +12,8 @@ pub(super) fn find_all(memory: &dyn Memory, heap: &mut Heap, faults: &mut Faults
     for (base, limit) in heap.pools.iter().flat_map(|pool| &pool.held) {
         match heap.segment_of(*base).filter(|index| *limit <= heap.segments[*index].limit) {
             Some(segment) => held.entry(segment).or_default().push((*base, *limit)),
-            None => faults.add(format!("a buffer holds memory at {base:#x}, in no segment: its objects are left out")),
+            None => faults
+                .add(format!("a buffer holds memory at {base:#x}, in no segment: its objects are left out")),
         }
     }
     for index in 0..heap.segments.len() {
@@ -26,7 +27,8 @@ pub(super) fn find_all(memory: &dyn Memory, heap: &mut Heap, faults: &mut Faults
                 for place in places {
                     match object_at(memory, heap, index, place) {
                         Some(object) => found.push(object),
-                        None => faults.add(format!("no object is at {place:#x}, where the segment at {base:#x} says")),
+                        None => faults
+                            .add(format!("no object is at {place:#x}, where the segment at {base:#x} says")),
                     }
                 }
             }

@@ -41,7 +41,12 @@ pub(super) struct Pools {
 }
 
 impl Pools {
-    pub(super) fn read(memory: &dyn Memory, listing: &Listing, heap: &HeapOutline, faults: &mut Faults) -> Self {
+    pub(super) fn read(
+        memory: &dyn Memory,
+        listing: &Listing,
+        heap: &HeapOutline,
+        faults: &mut Faults,
+    ) -> Self {
         let mut found = Self::default();
         let mut seen = HashSet::new();
         let mut next = memory.word_at(heap.pools, 0).unwrap_or_else(|| {
@@ -50,7 +55,8 @@ impl Pools {
         });
         while next != 0 && seen.len() < MOST_POOLS && seen.insert(next) {
             let Some(outline) = read!(PoolOutline, memory, next) else {
-                faults.add(format!("the pool at {next:#x} is not there: it and those behind it are left out"));
+                faults
+                    .add(format!("the pool at {next:#x} is not there: it and those behind it are left out"));
                 break;
             };
             let class = text(memory, outline.class, outline.class_size, MOST_CLASS);

@@ -131,9 +131,9 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
         let kind = *kinds.get(usize::try_from(kind).ok()?)?;
         self.looked.roots.push(kind);
         match kind {
-            Kind::Table => self.words(kind, first, second, |word| {
-                (word & third == fourth).then_some(word & !third)
-            }),
+            Kind::Table => {
+                self.words(kind, first, second, |word| (word & third == fourth).then_some(word & !third))
+            }
             Kind::Ambiguous => self.words(kind, first, second, Some),
             Kind::Stack => self.stack(first),
             Kind::Function if third != 0 => self.typed(third),
@@ -171,11 +171,15 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
         let listing = &self.heap.listing;
         let (cold, hot) =
             (self.memory.word_at(stack, listing.cold_end)?, self.memory.word_at(stack, listing.hot_end)?);
-        if cold == 0 || hot != 0 {
+        if cold == 0 {
+            return Some(());
+        }
+        if hot != 0 {
             return self.stack_from(hot, cold);
         }
         // It runs: it is the thread whose stack pointer is next below the cold end.
-        let depth = |thread: &Thread| cold.checked_sub(thread.stack_pointer).filter(|depth| *depth <= MOST_STACK);
+        let depth =
+            |thread: &Thread| cold.checked_sub(thread.stack_pointer).filter(|depth| *depth <= MOST_STACK);
         let threads = self.memory.threads();
         let of_stack = threads.iter().filter_map(|thread| Some((depth(thread)?, thread)));
         let Some((_, thread)) = of_stack.min_by_key(|(depth, _)| *depth) else {

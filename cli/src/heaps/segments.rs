@@ -68,7 +68,8 @@ impl Segment {
         let Self { base, limit, align, payload, maps, words, .. } = *self;
         let word = memory.word() as u64;
         let is_range = base < payload && payload <= limit && limit - base < MOST_SIZE;
-        let is_shape = align.is_power_of_two() && (word..=MOST_ALIGN).contains(&align) && self.header < MOST_ALIGN;
+        let is_shape =
+            align.is_power_of_two() && (word..=MOST_ALIGN).contains(&align) && self.header < MOST_ALIGN;
         if !is_range || !is_shape {
             return false;
         }

@@ -24,12 +24,8 @@ impl StoppedProcess {
     /// Stops all threads of a process, unless all are stopped already or `stops` is false.
     pub(crate) fn attach(process: u32, stops: bool) -> io::Result<Self> {
         let memory = File::open(format!("/proc/{process}/mem"))?;
-        let mut stopped = Self {
-            memory,
-            word: word_of(process)?,
-            mapped: Vec::new(),
-            threads: BTreeMap::new(),
-        };
+        let mut stopped =
+            Self { memory, word: word_of(process)?, mapped: Vec::new(), threads: BTreeMap::new() };
         if stops && !are_stopped(process)? {
             stopped.stop_all(process)?;
         }

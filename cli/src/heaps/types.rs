@@ -143,9 +143,8 @@ impl Types {
         let PoolOutline { first, second, third, fourth, fifth, sixth, seventh: header, .. } = *pool;
         let read = |offset| memory.word_at(table, offset);
         let (fixed, whole, item, align) = (read(first)?, read(second)?, read(third)?, memory.word() as u64);
-        let is_table = fixed > header
-            && fixed.checked_next_multiple_of(align)? == whole
-            && fixed.max(item) < MOST_SIZE;
+        let is_table =
+            fixed > header && fixed.checked_next_multiple_of(align)? == whole && fixed.max(item) < MOST_SIZE;
         if !is_table {
             return None;
         }
@@ -161,7 +160,11 @@ impl Types {
             0 => (name, placed(header), None),
             1 | 2 if item == known_size => {
                 let name = if contents == 1 { format!("[{name}]") } else { "str".to_owned() };
-                (name, None, Some(Items { count: header, shift: 0, size: item, placed: placed(header + align) }))
+                (
+                    name,
+                    None,
+                    Some(Items { count: header, shift: 0, size: item, placed: placed(header + align) }),
+                )
             }
             _ => return None,
         };
@@ -240,7 +243,8 @@ fn in_order(parts: Vec<(u64, Rc<Known>)>, size: u64) -> Option<Vec<(u64, Rc<Know
 fn of_kind(memory: &dyn Memory, pool: &PoolOutline, align: u64, value: u64) -> Option<Type> {
     let count = pool.third.min(MOST_KINDS);
     let size = (KindOutline::WORDS * memory.word()) as u64;
-    let kinds = (0..count).map_while(|index| read!(KindOutline, memory, pool.kinds.checked_add(index * size)?));
+    let kinds =
+        (0..count).map_while(|index| read!(KindOutline, memory, pool.kinds.checked_add(index * size)?));
     let kind = kinds.into_iter().find(|kind| kind.value == value)?;
     let name = text(memory, kind.name, kind.name_size, MOST_NAME)?;
     let references = |first: u64, count: u64, size: u64| {
@@ -260,7 +264,9 @@ fn of_kind(memory: &dyn Memory, pool: &PoolOutline, align: u64, value: u64) -> O
     let items = match (kind.item, kind.item_reference_count) {
         (0, _) => None,
         (size, 0) => Some((size, None)),
-        (size, count) => Some((size, Some(placed(kind.size, references(kind.item_references, count, size)?)))),
+        (size, count) => {
+            Some((size, Some(placed(kind.size, references(kind.item_references, count, size)?))))
+        }
     };
     let shift = u32::try_from(kind.shift).ok().filter(|shift| *shift < 64)?;
     let items = items.map(|(size, placed)| Items { count: kind.count, shift, size, placed });
@@ -278,7 +284,9 @@ impl Type {
     /// The bytes of the object at `base`, header included; `None` if it cannot have that many.
     pub(super) fn size(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
         let items = match &self.items {
-            Some(items) => items.size.checked_mul(items.count(memory, base).filter(|_| items.size > 0).unwrap_or(0))?,
+            Some(items) => {
+                items.size.checked_mul(items.count(memory, base).filter(|_| items.size > 0).unwrap_or(0))?
+            }
             None => 0,
         };
         let size = items.checked_add(self.fixed).filter(|size| *size < MOST_SIZE)?;

@@ -27,7 +27,8 @@ pub(super) fn let_go(thread: i32, signal: i32) -> io::Result<()> {
 /// The registers of a thread that is stopped, in the order in which the system notes them in a core file.
 pub(super) fn registers(thread: i32) -> io::Result<Vec<u64>> {
     let mut words = vec![0_u64; MOST_REGISTERS];
-    let mut place = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words.as_slice()) };
+    let mut place =
+        libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of_val(words.as_slice()) };
     // SAFETY: the request writes at most as many bytes as the vector has at its address, which is that of `words`, and changes
     // the vector to say how many. Any bytes are numbers. The kind of registers is a number, passed as an address.
     let result = unsafe {
@@ -47,7 +48,9 @@ pub(super) fn registers(thread: i32) -> io::Result<Vec<u64>> {
 
 fn request(what: libc::c_uint, thread: i32, data: i32) -> io::Result<()> {
     // SAFETY: these requests read and write no memory of this process: the address is not used, and the data is a number.
-    let result = unsafe { libc::ptrace(what, thread, ptr::null_mut::<()>(), ptr::without_provenance_mut::<()>(data as usize)) };
+    let result = unsafe {
+        libc::ptrace(what, thread, ptr::null_mut::<()>(), ptr::without_provenance_mut::<()>(data as usize))
+    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -1,6 +1,7 @@
 //! `tripoint heap` (design/inspection.md), on programs that count their own objects: stopped, and in core files that gdb
 //! writes. Those are skipped, with a message, if there is no gdb or it may not run a process.
 
+mod cells;
 mod child;
 mod damaged;
 mod stopped;
@@ -184,7 +185,10 @@ fn frozen_objects_are_counted_in_bytes() {
     let frozen = &ran.json()["heaps"][0]["frozen"];
     let expected = serde_json::json!([[child.known["more"]["frozen"], 4096 - 64]]);
     let rows = frozen.as_array().unwrap().iter();
-    assert_eq!(Value::Array(rows.map(|row| serde_json::json!([row["base"], row["bytes"]])).collect()), expected);
+    assert_eq!(
+        Value::Array(rows.map(|row| serde_json::json!([row["base"], row["bytes"]])).collect()),
+        expected
+    );
 }
 
 /// Objects are in the buffers of several threads, of which one is inside the heap.
@@ -223,5 +227,34 @@ fn between_two_steps_of_a_collection_all_objects_are_counted() {
     for mode in ["steps", "sweeping"] {
         let child = Stays::start(mode);
         assert_told(&child.look(&["--path", &name("Needle")]), &child.known);
+    }
+}
+
+/// Objects of a format that describes them are known by type, and others in bytes. A thread that runs has references on its
+/// stack and in its registers.
+#[test]
+fn a_format_may_describe_its_objects_and_stacks_of_threads_that_run_are_followed() {
+    let mut child = Stays::start("cells");
+    assert_cells(|path| child.look(&["--path", path]), &child.known);
+    assert!(child.goes_on());
+    let folder = tempfile::tempdir().unwrap();
+    let Some((core, known)) = crashed("cells", folder.path()) else { return };
+    assert_cells(|path| run(&["heap", "--json", "--path", path], &core), &known);
+}
+
+fn assert_cells(look: impl Fn(&str) -> Ran, known: &Value) {
+    let last = |heap: &Value| {
+        let steps = heap["path"]["steps"].as_array().unwrap_or_else(|| panic!("{heap}")).clone();
+        (heap["path"]["root"].as_str().unwrap().to_owned(), steps.last().unwrap()["type"].clone())
+    };
+    for (path, root) in [("array", "table"), ("needle", "stack")] {
+        let ran = look(path);
+        assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+        let heap = &ran.json()["heaps"][0];
+        assert_eq!(counted(heap), known["types"], "{heap}");
+        assert_eq!(last(heap), (root.to_owned(), path.into()));
+        let pools = heap["pools"].as_array().unwrap();
+        let hidden = pools.iter().find(|pool| pool["is_described"] == false).unwrap();
+        assert_eq!([&hidden["segments"], &hidden["bytes"], &hidden["used"]], [1, 64 << 10, 0]);
     }
 }

@@ -19,10 +19,8 @@ pub struct Segment {
 impl Segment {
     /// Where in a segment its base and its limit are, for readers outside of the process.
     #[doc(hidden)]
-    pub const OFFSETS: [usize; 2] = [
-        offset_of!(Self, range) + AddrRange::OFFSETS[0],
-        offset_of!(Self, range) + AddrRange::OFFSETS[1],
-    ];
+    pub const OFFSETS: [usize; 2] =
+        [offset_of!(Self, range) + AddrRange::OFFSETS[0], offset_of!(Self, range) + AddrRange::OFFSETS[1]];
 
     /// Creates a segment of these addresses, whose objects hold references of these ranks.
     #[must_use]

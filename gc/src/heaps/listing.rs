@@ -75,9 +75,8 @@ const OFFSETS: [usize; 24] = [
 pub(crate) fn list(heap: usize) {
     let Listing { heaps, left_out, .. } = &LISTING;
     let is_listed = |place: &AtomicUsize| place.load(Ordering::Relaxed) == heap;
-    let take = |place: &AtomicUsize| {
-        place.compare_exchange(0, heap, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-    };
+    let take =
+        |place: &AtomicUsize| place.compare_exchange(0, heap, Ordering::Relaxed, Ordering::Relaxed).is_ok();
     if !heaps.iter().any(is_listed) && !heaps.iter().any(take) {
         left_out.fetch_add(1, Ordering::Relaxed);
     }

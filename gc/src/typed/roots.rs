@@ -133,13 +133,7 @@ impl Roots {
             slot_size: size_of::<Slot>(),
             object: offset_of!(Slot, object),
         };
-        Self {
-            strong: Slots::new(),
-            pinned: Slots::new(),
-            weak: Slots::new(),
-            short: Slots::new(),
-            outline,
-        }
+        Self { strong: Slots::new(), pinned: Slots::new(), weak: Slots::new(), short: Slots::new(), outline }
     }
 
     /// The roots stay where they are from here on, and their outline says so.

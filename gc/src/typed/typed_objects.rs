@@ -126,8 +126,7 @@ where
         let outline = roots.roots().outline_address();
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
-        let root =
-            unsafe { heap.root_outlined_function(scan_roots, roots.place.as_ptr().cast(), outline) }?;
+        let root = unsafe { heap.root_outlined_function(scan_roots, roots.place.as_ptr().cast(), outline) }?;
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
         let weak_root = unsafe { heap.root_weak_function(scan_weak_roots, roots.place.as_ptr().cast()) }?;

@@ -85,7 +85,12 @@ fn leaf<'g>(inside: &In<'g, '_>, tally: &mut Tally, number: u64) -> Gc<'g, Leaf>
 }
 
 /// A list of nodes, of which each third has a leaf. The last one leads to what is passed.
-fn list<'g>(inside: &In<'g, '_>, tally: &mut Tally, length: u32, last: Option<Gc<'g, Holder<'g>>>) -> Gc<'g, Node<'g>> {
+fn list<'g>(
+    inside: &In<'g, '_>,
+    tally: &mut Tally,
+    length: u32,
+    last: Option<Gc<'g, Holder<'g>>>,
+) -> Gc<'g, Node<'g>> {
     let mut list = None;
     for number in 0..length {
         tally.value::<Node<'_>>("Node");
@@ -156,16 +161,12 @@ fn graph<'o, 'a>(
 fn path<'a>(graph: &Graph<'_>, inside: &In<'_, 'a>) -> Vec<String> {
     let either = graph.either.get(inside).unwrap();
     let Either::Two { holder, .. } = *either else { panic!("it has a holder") };
-    let addresses = [
-        either.as_ptr().addr(),
-        holder.as_ptr().addr(),
-        holder.needle.as_ptr().addr(),
-    ];
+    let addresses = [either.as_ptr().addr(), holder.as_ptr().addr(), holder.needle.as_ptr().addr()];
     addresses.map(|address| format!("{:#x}", address - 8)).into()
 }
 
 /// Says what the child knows, and stays until its input ends, or crashes.
-fn stay(known: &Value) {
+pub(super) fn stay(known: &Value) {
     if let Ok(file) = std::env::var(KNOWN) {
         std::fs::write(file, known.to_string()).unwrap();
         std::process::abort();
@@ -183,8 +184,9 @@ fn known(tally: &Tally, more: &Value) -> Value {
     json!({ "types": tally.0, "more": more })
 }
 
-fn arena() -> ArenaVm {
-    let options = ArenaVmOptions { reserve: 256 << 20, reserve_floor: 256 << 20, ..ArenaVmOptions::default() };
+pub(super) fn arena() -> ArenaVm {
+    let options =
+        ArenaVmOptions { reserve: 256 << 20, reserve_floor: 256 << 20, ..ArenaVmOptions::default() };
     ArenaVm::create(options).unwrap()
 }
 
@@ -234,9 +236,8 @@ pub(super) fn run() {
             with_objects(|_, others| {
                 let mut others_tally = Tally::default();
                 let mut mutator = others.register().unwrap();
-                let list = mutator.enter(|inside| {
-                    others.root(inside, list(inside, &mut others_tally, 7, None)).unwrap()
-                });
+                let list = mutator
+                    .enter(|inside| others.root(inside, list(inside, &mut others_tally, 7, None)).unwrap());
                 stay(&json!({ "types": tally.0, "others": others_tally.0, "more": more }));
                 drop(list);
             });
@@ -270,12 +271,12 @@ pub(super) fn run() {
         }),
         "many" => with_objects(|_, objects| {
             let mut mutator = objects.register().unwrap();
-            let list = mutator.enter(|inside| {
-                objects.root(inside, list(inside, &mut tally, 500_000, None)).unwrap()
-            });
+            let list = mutator
+                .enter(|inside| objects.root(inside, list(inside, &mut tally, 500_000, None)).unwrap());
             stay(&known(&tally, &Value::Null));
             drop(list);
         }),
+        "cells" => super::cells::run(),
         other => panic!("there is no mode {other}"),
     }
 }
