@@ -14,6 +14,7 @@
 //! | `pools` | the pools of a heap, with their segments and what buffers hold |
 //! | `heap` | a heap with its objects, and where references lead |
 //! | `objects` | how objects are found in segments |
+//! | `reader` | finds all heaps of a process, and reads them |
 //! | `roots` | the roots of a heap |
 //! | `paths` | the shortest path from a root to an object |
 
@@ -25,6 +26,7 @@ mod layout;
 mod objects;
 mod paths;
 mod pools;
+mod reader;
 mod roots;
 mod segments;
 #[cfg(target_os = "linux")]
@@ -35,8 +37,9 @@ mod unsafe_ptrace;
 
 pub(crate) use self::cached::Cached;
 pub(crate) use self::core_memory::CoreMemory;
-pub(crate) use self::heap::{Heap, Heaps};
+pub(crate) use self::heap::Heap;
 pub(crate) use self::paths::{Goal, Path, Step};
+pub(crate) use self::reader::Heaps;
 pub(crate) use self::segments::Segment;
 #[cfg(target_os = "linux")]
 pub(crate) use self::stopped_process::StoppedProcess;

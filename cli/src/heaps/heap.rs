@@ -1,17 +1,10 @@
 //! A heap with its objects, and where references lead.
 
-use std::collections::HashSet;
-
-use crate::heaps::faults::Faults;
-use crate::heaps::layout::{HeapOutline, Listing, MAGIC, read};
-use crate::heaps::objects;
-use crate::heaps::pools::{Pool, Pools};
+use crate::heaps::layout::{HeapOutline, Listing};
+use crate::heaps::pools::Pool;
 use crate::heaps::segments::{Fate, Segment};
 use crate::heaps::types::{Type, Types};
 use crate::memory::Memory;
-
-/// No heap has more frozen segments.
-const MOST_FROZEN: usize = 1 << 16;
 
 /// An object.
 #[derive(Clone, Copy, Debug)]
@@ -65,87 +58,7 @@ pub(crate) struct Heap {
     pub(crate) frozen: Vec<Frozen>,
 }
 
-/// The heaps of a process.
-#[derive(Debug, Default)]
-pub(crate) struct Heaps {
-    pub(crate) heaps: Vec<Heap>,
-    /// What could not be read.
-    pub(crate) faults: Vec<String>,
-}
-
-impl Heaps {
-    /// Reads all heaps that are listed.
-    pub(crate) fn read(memory: &dyn Memory) -> Self {
-        let mut found = Self::default();
-        for at in memory.magics(MAGIC) {
-            let after = at + MAGIC.len() as u64;
-            let words = memory.words(after, Listing::WORDS).unwrap_or_default();
-            if !Listing::is_likely(&words) {
-                continue;
-            }
-            if memory.word() != 8 {
-                found.faults.push(format!(
-                    "this process has words of {} bytes: heaps are read of processes with words of 8 bytes",
-                    memory.word()
-                ));
-                continue;
-            }
-            match Listing::of(&words) {
-                Ok(listing) => found.read_listed(memory, &listing, after + 8 * Listing::WORDS as u64),
-                Err(fault) => found.faults.push(fault),
-            }
-        }
-        found
-    }
-
-    fn read_listed(&mut self, memory: &dyn Memory, listing: &Listing, places: u64) {
-        if listing.left_out > 0 {
-            self.faults
-                .push(format!("{} heaps are not listed, because there were too many", listing.left_out));
-        }
-        let Some(heaps) = memory.words(places, listing.places as usize) else {
-            self.faults.push("the listing of heaps is cut off".to_owned());
-            return;
-        };
-        let mut seen = HashSet::new();
-        for address in heaps.into_iter().filter(|address| *address != 0 && seen.insert(*address)) {
-            match read!(HeapOutline, memory, address).filter(|outline| outline.this == address) {
-                Some(outline) => {
-                    let (heap, faults) = Heap::read(memory, listing, outline);
-                    self.faults.extend(faults.of(&format!("heap {address:#x}")));
-                    self.heaps.push(heap);
-                }
-                None => self.faults.push(format!(
-                    "no heap is at {address:#x}, where one was listed: it moved or was leaked, and its memory is of others"
-                )),
-            }
-        }
-    }
-}
-
 impl Heap {
-    fn read(memory: &dyn Memory, listing: &Listing, outline: HeapOutline) -> (Self, Faults) {
-        let mut faults = Faults::default();
-        if outline.doing == 2 {
-            faults.add(
-                "a collection was freeing dead objects: segments that it had in hand are left out".to_owned(),
-            );
-        }
-        let Pools { pools, segments } = Pools::read(memory, listing, &outline, &mut faults);
-        let mut heap = Self {
-            address: outline.this,
-            outline,
-            listing: *listing,
-            pools,
-            segments: segments.into_values().collect(),
-            objects: Vec::new(),
-            types: Types::default(),
-            frozen: frozen(memory, listing, outline.frozen, &mut faults),
-        };
-        objects::find_all(memory, &mut heap, &mut faults);
-        (heap, faults)
-    }
-
     /// What a collection was doing.
     pub(crate) fn doing(&self) -> &'static str {
         match self.outline.doing {
@@ -158,7 +71,7 @@ impl Heap {
     /// The index of the segment that an address is in.
     pub(super) fn segment_of(&self, address: u64) -> Option<usize> {
         let index = self.segments.partition_point(|segment| segment.base <= address).checked_sub(1)?;
-        self.segments[index].contains(address).then_some(index)
+        self.segments[index].encloses(address).then_some(index)
     }
 
     /// The index of the object that begins at an address.
@@ -213,24 +126,4 @@ impl Heap {
 pub(super) fn copy_of(memory: &dyn Memory, segment: &Segment, base: u64) -> Option<u64> {
     let word = memory.word_at(base, 0).filter(|word| segment.fate == Fate::Moves && word & 1 != 0)?;
     Some(word & !1)
-}
-
-/// The frozen segments of a registry.
-fn frozen(memory: &dyn Memory, listing: &Listing, registry: u64, faults: &mut Faults) -> Vec<Frozen> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    let mut node = memory.word_at(registry, listing.registry_head);
-    while let Some(at) = node.filter(|node| *node != 0) {
-        if seen.len() >= MOST_FROZEN || !seen.insert(at) {
-            break;
-        }
-        let range = memory.word_at(at, listing.frozen_first).zip(memory.word_at(at, listing.frozen_limit));
-        if let Some((base, limit)) = range.filter(|(base, limit)| base < limit) {
-            found.push(Frozen { base, limit });
-        }
-        node = memory.word_at(at, listing.node_next);
-    }
-    if node.is_none() {
-        faults.add("not all frozen segments are there".to_owned());
-    }
-    found
 }

@@ -166,13 +166,13 @@ impl Listing {
 }
 
 /// The structure of words at an address.
-macro_rules! read {
+macro_rules! structure {
     ($of:ty, $memory:expr, $address:expr) => {
         $memory.words($address, <$of>::WORDS).and_then(|words| <$of>::of_words(&words))
     };
 }
 
-pub(super) use read;
+pub(super) use structure;
 
 /// A text of at most this many bytes, as people read it; `None` if it is longer or not there.
 pub(super) fn text(memory: &dyn Memory, address: u64, size: u64, most: u64) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::heaps::faults::Faults;
-use crate::heaps::layout::{HeapOutline, KINDS, Listing, PoolOutline, TYPED, read, text};
+use crate::heaps::layout::{HeapOutline, KINDS, Listing, PoolOutline, TYPED, structure, text};
 use crate::heaps::segments::Segment;
 use crate::memory::Memory;
 
@@ -54,7 +54,7 @@ impl Pools {
             0
         });
         while next != 0 && seen.len() < MOST_POOLS && seen.insert(next) {
-            let Some(outline) = read!(PoolOutline, memory, next) else {
+            let Some(outline) = structure!(PoolOutline, memory, next) else {
                 faults
                     .add(format!("the pool at {next:#x} is not there: it and those behind it are left out"));
                 break;

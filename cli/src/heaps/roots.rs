@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::heaps::faults::Faults;
 use crate::heaps::heap::Heap;
-use crate::heaps::layout::{RootsOutline, read};
+use crate::heaps::layout::{RootsOutline, structure};
 use crate::memory::{Memory, Thread};
 
 /// No heap has more roots, no root more words, no chunk of typed roots more slots.
@@ -199,7 +199,7 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
 
     /// The slots of typed roots.
     fn typed(&mut self, outline: u64) -> Option<()> {
-        let outline = read!(RootsOutline, self.memory, outline)?;
+        let outline = structure!(RootsOutline, self.memory, outline)?;
         if outline.slot_count > MOST_SLOTS || outline.generations > MOST_GENERATIONS {
             return None;
         }

@@ -87,7 +87,7 @@ impl Segment {
         self.limit - self.base
     }
 
-    pub(super) fn contains(&self, address: u64) -> bool {
+    pub(super) fn encloses(&self, address: u64) -> bool {
         self.base <= address && address < self.limit
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::heaps::layout::{KindOutline, PoolOutline, TYPED, TypeOutline, read, text};
+use crate::heaps::layout::{KindOutline, PoolOutline, TYPED, TypeOutline, structure, text};
 use crate::memory::Memory;
 
 /// No program has more types, no type more parts or a longer name, and none is larger.
@@ -58,7 +58,7 @@ struct Placed {
 }
 
 impl Placed {
-    fn first(&self, base: u64) -> Option<u64> {
+    fn beginning(&self, base: u64) -> Option<u64> {
         base.checked_add(self.offset)?.checked_next_multiple_of(self.align)
     }
 }
@@ -74,7 +74,7 @@ struct Items {
 }
 
 impl Items {
-    fn count(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
+    fn length(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
         Some(memory.word_at(base, self.count)? >> self.shift)
     }
 }
@@ -187,7 +187,7 @@ impl Types {
     }
 
     fn read_outline(&mut self, memory: &dyn Memory, address: u64, open: &mut HashSet<u64>) -> Option<Known> {
-        let outline = read!(TypeOutline, memory, address)?;
+        let outline = structure!(TypeOutline, memory, address)?;
         let TypeOutline { form, size, align, .. } = outline;
         if size >= MOST_SIZE || !align.is_power_of_two() || outline.part_count > MOST_PARTS {
             return None;
@@ -244,7 +244,7 @@ fn of_kind(memory: &dyn Memory, pool: &PoolOutline, align: u64, value: u64) -> O
     let count = pool.third.min(MOST_KINDS);
     let size = (KindOutline::WORDS * memory.word()) as u64;
     let kinds =
-        (0..count).map_while(|index| read!(KindOutline, memory, pool.kinds.checked_add(index * size)?));
+        (0..count).map_while(|index| structure!(KindOutline, memory, pool.kinds.checked_add(index * size)?));
     let kind = kinds.into_iter().find(|kind| kind.value == value)?;
     let name = text(memory, kind.name, kind.name_size, MOST_NAME)?;
     let references = |first: u64, count: u64, size: u64| {
@@ -285,7 +285,7 @@ impl Type {
     pub(super) fn size(&self, memory: &dyn Memory, base: u64) -> Option<u64> {
         let items = match &self.items {
             Some(items) => {
-                items.size.checked_mul(items.count(memory, base).filter(|_| items.size > 0).unwrap_or(0))?
+                items.size.checked_mul(items.length(memory, base).filter(|_| items.size > 0).unwrap_or(0))?
             }
             None => 0,
         };
@@ -308,14 +308,14 @@ impl Type {
             }
         };
         if let Some(value) = &self.value {
-            value.known.for_each_reference(memory, value.first(base)?, &mut untag)?;
+            value.known.for_each_reference(memory, value.beginning(base)?, &mut untag)?;
         }
         // Items without a size have no references.
         if let Some(items) = self.items.as_ref().filter(|items| items.size > 0)
             && let Some(placed) = &items.placed
         {
-            let first = placed.first(base)?;
-            for index in 0..items.count(memory, base)? {
+            let first = placed.beginning(base)?;
+            for index in 0..items.length(memory, base)? {
                 let at = first.checked_add(items.size.checked_mul(index)?)?;
                 placed.known.for_each_reference(memory, at, &mut untag)?;
             }

@@ -91,6 +91,7 @@ impl<T> Lock<T> {
 
 impl<T> Lock<T> {
     /// Where the value is, for readers outside of the process. Waits for the lock. Zero in models, which have none.
+    #[doc(hidden)]
     pub fn value_address(&self) -> usize {
         if cfg!(any(tripoint_loom, tripoint_shuttle)) { 0 } else { core::ptr::from_ref(&*self.lock()).addr() }
     }

@@ -14,6 +14,7 @@ use crate::classes::state::State;
 use crate::heaps::member::MemberLink;
 use crate::heaps::mutator_buffer::MutatorBuffer;
 use crate::outlines::pool_outline::PoolOutline;
+use crate::outlines::type_outline::head;
 use crate::scans::format::Format;
 use crate::segments::generation::{GENERATIONS, Generation};
 use crate::segments::recorder::Recorder;
@@ -331,7 +332,7 @@ impl<A: Arena, F: Format> Pool<A, F> {
         PoolOutline {
             next: Cell::new(None),
             id: self.header.id().get() as usize,
-            class: class.first(),
+            class: head(class),
             class_size: class.len(),
             segments: state + segments,
             segments_step,

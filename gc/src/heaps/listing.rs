@@ -4,7 +4,10 @@
 //! It has the addresses of the [outlines](crate::outlines::heap_outline) of heaps, and how that is laid out which a reader
 //! finds from there. No thread follows these addresses: one of a heap that was leaked may lead anywhere.
 
-#![cfg_attr(any(tripoint_loom, tripoint_shuttle), allow(dead_code, reason = "models have no reader"))]
+#![cfg_attr(
+    any(tripoint_loom, tripoint_shuttle),
+    allow(dead_code, unused_imports, reason = "models have no reader")
+)]
 
 use tripoint_core::internal::{AtomicUsize, BufferOperations, Ordering, Registry, RegistryNode};
 

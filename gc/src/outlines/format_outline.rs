@@ -11,7 +11,7 @@ enum Form {
     /// There are none: the memory of such objects is counted, and no object of it is known.
     Unknown = 0,
     /// Objects begin with the address of a table of their type. The words are where in it a reader finds what.
-    Typed = 1,
+    Tables = 1,
     /// A word of an object says which kind it is. The words are where that is and its bits that matter, how many kinds
     /// there are, and which bits of a reference are its tag and what they are.
     Kinds = 2,
@@ -46,15 +46,15 @@ impl FormatOutline {
 
     /// That of typed objects, with these offsets in their tables.
     pub(crate) const fn typed(words: [usize; WORDS]) -> Self {
-        Self { form: Form::Typed, words, kinds: None }
+        Self { form: Form::Tables, words, kinds: None }
     }
 
     /// The outline of a format whose objects are of some kinds. The word that is `word` bytes from the base of an object says
     /// which: by its bits in `mask`. References are words without a tag.
     #[must_use]
-    pub const fn of_kinds(word: usize, mask: usize, kinds: &'static [ObjectKind]) -> Self {
-        let words = [word, mask, kinds.len(), 0, 0, 0, 0];
-        Self { form: Form::Kinds, words, kinds: kinds.first() }
+    pub const fn of_kinds(word: usize, mask: usize, list: &'static [ObjectKind]) -> Self {
+        let words = [word, mask, list.len(), 0, 0, 0, 0];
+        Self { form: Form::Kinds, words, kinds: head(list) }
     }
 
     /// As this, for references with a tag: only words are references whose bits in `mask` are `pattern`, and these are no part
@@ -91,7 +91,7 @@ impl ObjectKind {
     pub const fn new(value: usize, name: &'static str, size: usize) -> Self {
         Self {
             value,
-            name: name.as_bytes().first(),
+            name: head(name.as_bytes()),
             name_size: name.len(),
             size,
             references: None,
@@ -107,7 +107,7 @@ impl ObjectKind {
     /// As this, with references at these offsets.
     #[must_use]
     pub const fn with_references(self, offsets: &'static [usize]) -> Self {
-        Self { references: offsets.first(), reference_count: offsets.len(), ..self }
+        Self { references: head(offsets), reference_count: offsets.len(), ..self }
     }
 
     /// As this, with items of `item` bytes behind the other bytes. How many there are is in the word at the offset `count`,
@@ -120,7 +120,7 @@ impl ObjectKind {
         item: usize,
         offsets: &'static [usize],
     ) -> Self {
-        let (item_references, item_reference_count) = (offsets.first(), offsets.len());
+        let (item_references, item_reference_count) = (head(offsets), offsets.len());
         Self { count, shift, item, item_references, item_reference_count, ..self }
     }
 }

@@ -55,11 +55,11 @@ impl TypeOutline {
     const fn with<T>(name: &'static str, form: Form, parts: &'static [PartOutline]) -> Self {
         Self {
             form,
-            name: name.as_bytes().first(),
+            name: head(name.as_bytes()),
             name_size: name.len(),
             size: size_of::<T>(),
             align: align_of::<T>(),
-            parts: parts.first(),
+            parts: head(parts),
             part_count: parts.len(),
         }
     }
@@ -97,5 +97,13 @@ impl TypeOutline {
     pub const fn words<T>(name: &'static str, has_references: bool, parts: &'static [PartOutline]) -> Self {
         let form = if has_references { Form::Words } else { Form::Leaf };
         Self::with::<T>(name, form, parts)
+    }
+}
+
+/// The first of some items, from which readers find the others.
+pub(crate) const fn head<T>(items: &'static [T]) -> Option<&'static T> {
+    match items {
+        [first, ..] => Some(first),
+        [] => None,
     }
 }
