@@ -1,6 +1,8 @@
 //! What is known of a format, whose functions a reader outside of the process does not call (design/inspection.md
 //! `.formats`).
 
+use crate::outlines::type_outline::head;
+
 /// The words of a description.
 const WORDS: usize = 7;
 
