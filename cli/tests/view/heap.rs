@@ -134,7 +134,8 @@ fn objects_are_counted_by_type_in_a_stopped_process_and_in_a_core_file() {
             lost if lost == name("Lost") => [10, 0, 0],
             node if node == name("Node") => [50, 100, 0],
             leaf if leaf == name("Leaf") => [17, 34 + 6, 0],
-            fixed if fixed == name("Aligned") || fixed == name("Table") => [0, 0, 1],
+            fixed if ["Aligned", "Table", "Faints"].map(name).iter().any(|of| of == fixed) => [0, 0, 1],
+            young if ["Faint", "Last", "Items"].map(name).iter().any(|of| of == young) => [1, 0, 0],
             _ => [0, row["objects"].as_u64().unwrap(), 0],
         };
         assert_eq!([0, 1, 2].map(of_generation), expected, "{row}");
@@ -155,9 +156,20 @@ fn objects_are_counted_by_type_in_a_stopped_process_and_in_a_core_file() {
 #[test]
 fn what_no_root_leads_to_has_no_path() {
     let child = Stays::start("plain");
-    let ran = child.look(&["--path", &name("Lost")]);
-    assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
-    assert_eq!(ran.json()["heaps"][0]["path"], Value::Null);
+    for of in ["Lost", "Faint"] {
+        let ran = child.look(&["--path", &name(of)]);
+        assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
+        assert_eq!(ran.json()["heaps"][0]["path"], Value::Null);
+    }
+    let ran = child.look(&["--path", &name("Last")]);
+    let types: Vec<_> = steps(&ran.json()["heaps"][0]).into_iter().map(|(_, of)| of).collect();
+    assert_eq!(types, ["Items", "Last"].map(name));
+    // Behind the last object of a segment, and in its description.
+    let segments = ran.json()["heaps"][0]["segments"].clone();
+    let behind =
+        u64::from_str_radix(segments[0]["limit"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap() - 8;
+    let ran = child.look(&["--path-to", &behind.to_string()]);
+    assert!(ran.err.contains(&format!("no object is at {behind:#x}")), "{}", ran.err);
     for (options, expected) in [
         (["--path", "no::Type"], "no heap has an object of the type no::Type"),
         (["--path-to", "0x10"], "no object is at 0x10"),

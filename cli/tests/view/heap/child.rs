@@ -58,6 +58,18 @@ object_types! {
 
     /// Nothing leads to one.
     pub struct Lost(u64);
+
+    /// A weak link alone leads to one.
+    pub struct Faint(u64);
+
+    /// Weak links, the last of which leads somewhere.
+    pub struct Faints<'g> { links: [WeakLink<'g, Faint>; 3] }
+
+    /// The last item of an array leads to it.
+    pub struct Last(u64);
+
+    /// An array of references.
+    pub struct Items<'g> { number: u64, items: [Link<'g, Last>; 4] }
 }
 
 /// How many objects there are of each type, and their bytes.
@@ -208,6 +220,19 @@ fn plain(objects: &TypedObjects<'_, Arena<'_>>, tally: &mut Tally) -> Value {
         let entry = tally.0.get_mut(&format!("{}::{name}", module_path!())).unwrap();
         *entry = (entry.0 - count, entry.1 - count * (8 + size as u64));
     }
+    let more = mutator.enter(|inside| {
+        tally.value::<Faint>("Faint");
+        let faint = inside.alloc(Faint(1)).unwrap();
+        tally.value::<Faints<'_>>("Faints");
+        let links = [None, None, Some(faint)].map(WeakLink::new);
+        let faints = inside.alloc(Faints { links }).unwrap();
+        tally.value::<Last>("Last");
+        let last = inside.alloc(Last(1)).unwrap();
+        tally.value::<Items<'_>>("Items");
+        let items =
+            inside.alloc(Items { number: 2, items: [None, None, None, Some(last)].map(Link::new) }).unwrap();
+        (objects.root(inside, faints).unwrap(), objects.root(inside, items).unwrap())
+    });
     let young = mutator.enter(|inside| {
         for number in 0..10 {
             tally.value::<Lost>("Lost");
@@ -218,7 +243,7 @@ fn plain(objects: &TypedObjects<'_, Arena<'_>>, tally: &mut Tally) -> Value {
     });
     let path = mutator.enter(|inside| path(&graph, inside));
     // The roots and the mutator stay.
-    std::mem::forget((graph, young, mutator));
+    std::mem::forget((graph, more, young, mutator));
     json!({ "path": path })
 }
 
@@ -264,15 +289,23 @@ pub(super) fn run() {
         }),
         "sweeping" => with_objects(|heap, objects| {
             let more = plain(objects, &mut tally);
+            tally.0.remove(&format!("{}::Faint", module_path!()));
+            // The memory of these is in no buffer any more.
+            let mut mutator = objects.register().unwrap();
+            mutator.enter(|inside| {
+                for number in 0..20_000 {
+                    inside.alloc(Lost(number)).unwrap();
+                }
+            });
             while !matches!(heap.step(Duration::MAX, || false).unwrap(), Step::Sweeping { .. }) {}
-            // Dead objects wait to be freed, and are no part of the heap any more.
+            // Dead objects wait to be freed, and are no part of the heap any more. Those in the segment of a buffer were freed.
             tally.0.remove(&format!("{}::Lost", module_path!()));
             stay(&known(&tally, &more));
         }),
         "many" => with_objects(|_, objects| {
             let mut mutator = objects.register().unwrap();
             let list = mutator
-                .enter(|inside| objects.root(inside, list(inside, &mut tally, 500_000, None)).unwrap());
+                .enter(|inside| objects.root(inside, list(inside, &mut tally, 200_000, None)).unwrap());
             stay(&known(&tally, &Value::Null));
             drop(list);
         }),

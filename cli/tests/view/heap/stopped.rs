@@ -34,6 +34,10 @@ fn a_process_goes_on_when_the_command_is_killed() {
     running.wait().unwrap();
     until(process, false);
     assert!(child.goes_on());
+    // Most of these objects are in segments whose bits say nothing of them.
+    let ran = child.look(&[]);
+    assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(counted(&ran.json()["heaps"][0]), child.known["types"]);
 }
 
 #[test]
