@@ -1,6 +1,6 @@
 //! Memory that is read in blocks, because objects are small and each read is a call of the system.
 
-use std::cell::RefCell;
+use core::cell::RefCell;
 
 use object::Endianness;
 

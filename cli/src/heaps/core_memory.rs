@@ -1,7 +1,7 @@
 //! Memory of a core file. What a process had mapped of a file and never wrote is not dumped: it is read from the file, if
 //! that is the one that was mapped.
 
-use std::cell::RefCell;
+use core::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

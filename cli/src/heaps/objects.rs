@@ -84,5 +84,5 @@ fn object_at(memory: &dyn Memory, heap: &mut Heap, index: usize, base: u64) -> O
     let kind = types.of_object(memory, &pools[segment.pool].outline, segment.align, base)?;
     let size = types.get(kind).size(memory, base)?;
     let is_size = size > segment.header && size.is_multiple_of(segment.align) && size <= segment.limit - base;
-    is_size.then(|| Object { base, size, kind: kind as u32, segment: index as u32 })
+    is_size.then_some(Object { base, size, kind: kind as u32, segment: index as u32 })
 }

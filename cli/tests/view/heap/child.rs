@@ -1,10 +1,10 @@
 //! What the child processes of these tests do: they make objects that they count themselves, say what they know, and stay
 //! until their input ends, or crash.
 
+use core::ptr::NonNull;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
-use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
@@ -243,7 +243,7 @@ fn plain(objects: &TypedObjects<'_, Arena<'_>>, tally: &mut Tally) -> Value {
     });
     let path = mutator.enter(|inside| path(&graph, inside));
     // The roots and the mutator stay.
-    std::mem::forget((graph, more, young, mutator));
+    core::mem::forget((graph, more, young, mutator));
     json!({ "path": path })
 }
 

@@ -1,10 +1,11 @@
 //! Heaps that are damaged, and core files that are cut off: what can be read is shown, and the rest is named.
 
+use core::time::Duration;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use object::Endianness;
 use object::elf::{FileHeader64, PT_LOAD};

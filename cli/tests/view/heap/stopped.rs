@@ -1,8 +1,9 @@
 //! A process is stopped as long as it is read, and not longer.
 
+use core::time::Duration;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{Stays, counted};
 use crate::run::{run, tripoint};
