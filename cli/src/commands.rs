@@ -5,6 +5,7 @@ mod attach;
 mod completions;
 mod core_file;
 mod gate;
+mod heap;
 mod man;
 pub(crate) mod plot;
 #[cfg(recorder)]
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Gate(gate::Gate),
     Attach(attach::Attach),
     Core(core_file::Core),
+    Heap(heap::HeapCommand),
     Top(top::Top),
     #[cfg(recorder)]
     Record(record::Record),
@@ -59,6 +61,7 @@ impl Command {
             Self::Gate(gate) => gate.run(out),
             Self::Attach(attach) => attach.run(out),
             Self::Core(core) => core.run(out),
+            Self::Heap(heap) => heap.run(out),
             Self::Top(top) => top.run(out),
             #[cfg(recorder)]
             Self::Record(record) => record.run(out.is_json()),

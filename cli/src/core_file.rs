@@ -1,7 +1,6 @@
 //! Core files: memory of a process that has ended, what was loaded in it, and what its contract recorded
 //! (design/cli.md `.core`).
 
-mod bytes;
 mod dump;
 mod layout;
 mod notes;

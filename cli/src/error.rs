@@ -85,6 +85,11 @@ pub(crate) enum Error {
     Unwatchable(Unwatchable),
     /// A file is not a core file that this program can show.
     NotCore { path: PathBuf, why: NotCore },
+    /// There is no heap, or it has not what was asked for.
+    NoHeap { target: Target, why: String },
+    /// A process cannot be stopped and read.
+    #[cfg(target_os = "linux")]
+    Unstopped { process: u32, error: io::Error },
     /// A gate did not see what its budget needs.
     Blind { target: Target, unseen: Vec<String> },
     /// Only a part of a recording could be read.
@@ -154,6 +159,13 @@ impl fmt::Display for Error {
             #[cfg(target_os = "linux")]
             Self::Unwatchable(why) => why.fmt(f),
             Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::NoHeap { target, why } => write!(f, "{target}: {why}"),
+            #[cfg(target_os = "linux")]
+            Self::Unstopped { process, error } => write!(
+                f,
+                "process {process} cannot be stopped and read: {error}; its own user may, if kernel.yama.ptrace_scope is 0 and \
+                 no debugger traces it, and root"
+            ),
             Self::Blind { target, unseen } => {
                 write!(f, "{target}: refused, because not all was seen that the budget needs:")?;
                 unseen.iter().try_for_each(|unseen| write!(f, "\n  {unseen}"))
@@ -193,10 +205,12 @@ impl core::error::Error for Error {
             Self::NotCore { why, .. } => why.source(),
             #[cfg(target_os = "linux")]
             Self::NoProcess { .. } | Self::Unwatchable(_) => None,
+            #[cfg(target_os = "linux")]
+            Self::Unstopped { error, .. } => Some(error),
             Self::IsTrace { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
-            Self::NoObjects { .. } => None,
+            Self::NoObjects { .. } | Self::NoHeap { .. } => None,
             #[cfg(recorder)]
             Self::Unrecordable { .. } => None,
         }

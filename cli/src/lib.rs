@@ -13,9 +13,11 @@ mod core_file;
 mod error;
 mod export;
 mod grid;
+mod heaps;
 #[cfg(target_os = "linux")]
 mod kernel_events;
 mod mapped;
+mod memory;
 mod output;
 mod pictures;
 mod plotting;

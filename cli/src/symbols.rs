@@ -235,7 +235,7 @@ fn debug_file(object: &LoadedObject, link: Option<&[u8]>, folders: &[PathBuf]) -
 }
 
 /// Whether a file has the build identifier of an object; also if either has none.
-fn is_of(path: &Path, object: &LoadedObject) -> bool {
+pub(crate) fn is_of(path: &Path, object: &LoadedObject) -> bool {
     let Ok(bytes) = fs::read(path) else { return false };
     let Ok(file) = object::File::parse(&*bytes) else { return false };
     let id = file.build_id().ok().flatten().unwrap_or_default();

@@ -6,6 +6,9 @@ pub mod gc {}
 #[doc = include_str!("../design/gc-figures.md")]
 pub mod gc_figures {}
 
+#[doc = include_str!("../design/inspection.md")]
+pub mod inspection {}
+
 #[doc = include_str!("../design/gc-typed.md")]
 pub mod gc_typed {}
 

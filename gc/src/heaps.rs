@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `frozen_range`, `frozen_table` | where frozen segments are |
 //! | `member` | what a collection asks of each pool |
+//! | `listing` | which heaps there are, for readers outside of the process |
 //! | `own` | which pool of the heap a reference leads to |
 //! | `stop_word` | the heap's two words: whether a stop is wanted, and how many mutators arrived |
 //! | `attendance` | a mutator's word, and how it gives way and comes back |
@@ -19,6 +20,7 @@ pub(crate) mod attendance;
 pub(crate) mod frozen_range;
 pub(crate) mod frozen_table;
 pub(crate) mod heap;
+pub(crate) mod listing;
 pub(crate) mod member;
 pub(crate) mod mutator;
 pub(crate) mod mutator_buffer;

@@ -259,6 +259,12 @@
 //! returns that address, [`Image::open`] refuses bytes that are not an image, and [`relocate_image`] adjusts a copy if
 //! the address is taken. The program `apps/frozen-instruments` shows all of this.
 //!
+//! # From outside
+//!
+//! `tripoint heap` of the package `tripoint-cli` shows the objects of a stopped process, or of its core file, by type, and
+//! what keeps each. It calls no function of the program, and needs no symbols: heaps, pools and types say in data where
+//! their objects and references are ([`design::inspection`]).
+//!
 //! # For authors of pool classes
 //!
 //! A class of your own may take part in stops, though not in collections. A class whose points give way says
@@ -284,6 +290,7 @@
 //!   roots        where references come from, other than objects
 //!   scans        formats, and the state of a scan: what references are passed to
 //!   segments     the memory of pools: bits, cards, generations
+//!   outlines     what readers outside of the process know, as data
 //!   list, queue  things that stay where they are
 //!   at_stop      what says that a heap is stopped
 //! ```
@@ -305,6 +312,7 @@ mod images;
 mod list;
 mod locations;
 mod messages;
+mod outlines;
 mod policy;
 mod queue;
 mod roots;
@@ -334,6 +342,7 @@ pub use images::image::{Image, relocate_image};
 pub use images::plan::{ImageEntry, ImageOptions, ImagePlan};
 pub use locations::dependency::LocationDependency;
 pub use messages::message::Message;
+pub use outlines::format_outline::{FormatOutline, ObjectKind};
 pub use policy::accounts::{GenerationPolicy, Policy};
 pub use policy::due::{Due, Nearness};
 pub use policy::report::{Cause, Collection};
@@ -371,5 +380,6 @@ pub mod internal {
     pub use crate::heaps::attendance::{Attendance, Place, Waiting};
     pub use crate::heaps::frozen_range::{EnclosingRange, FrozenRange};
     pub use crate::heaps::stop_word::StopWord;
-    pub use crate::typed::declared::{Fields, have_references, have_weak_links};
+    pub use crate::outlines::type_outline::{PartOutline, TypeOutline};
+    pub use crate::typed::declared::{Fields, field_outline, have_references, have_weak_links};
 }

@@ -1,6 +1,7 @@
 //! A list of items that stay in place, and are removed from it before they are freed.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 /// Something that can be in a list.
@@ -27,6 +28,9 @@ pub(crate) struct List<T> {
 unsafe impl<T: Send> Send for List<T> {}
 
 impl<T: Linked> List<T> {
+    /// Where in a list its newest item is, for readers outside of the process.
+    pub(crate) const FIRST: usize = offset_of!(Self, first);
+
     pub(crate) const fn new() -> Self {
         Self { first: Cell::new(None), at: Cell::new(None), pushed: Cell::new(0) }
     }

@@ -83,6 +83,9 @@ pub struct Buffer {
 const _: () = assert!(offset_of!(Buffer, node) == 0);
 
 impl Buffer {
+    /// How far behind its node `init` is, for readers outside of the process.
+    pub(crate) const INIT_OFFSET: usize = offset_of!(Self, fields) + offset_of!(ApFields, init);
+
     /// Returns a reset buffer that belongs to no pool.
     pub(crate) fn new(kind: BufferKind, rank_set: RankSet) -> Self {
         Self::with_layout(kind, rank_set, Layout::new::<Self>(), 1)

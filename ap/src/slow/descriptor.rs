@@ -8,7 +8,7 @@
 
 use core::alloc::Layout;
 use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
@@ -26,6 +26,9 @@ pub struct PoolBuffer<K: BufferClass> {
 }
 
 impl<K: BufferClass> PoolBuffer<K> {
+    /// How far behind the node what the class keeps is, for readers outside of the process.
+    pub(crate) const CLASS_OFFSET: usize = offset_of!(Self, class);
+
     /// What the buffer's class keeps.
     #[must_use]
     pub const fn class(&self) -> &K {

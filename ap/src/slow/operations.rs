@@ -12,8 +12,14 @@ use crate::slow::descriptor::PoolBuffer;
 
 impl<K: BufferClass> PoolBuffer<K> {
     /// What can be done to the descriptors of pools with this buffer class.
-    pub(crate) const OPERATIONS: &'static BufferOperations =
-        &BufferOperations { trip, flip_at_stop, class: class::<K>, check: check::<K> };
+    pub(crate) const OPERATIONS: &'static BufferOperations = &BufferOperations {
+        trip,
+        flip_at_stop,
+        class: class::<K>,
+        check: check::<K>,
+        init_offset: Buffer::INIT_OFFSET,
+        class_offset: Self::CLASS_OFFSET,
+    };
 }
 
 /// Returns the buffer of a node.

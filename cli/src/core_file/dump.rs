@@ -7,15 +7,15 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use object::elf::{ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
+use object::elf::{EM_AARCH64, EM_X86_64, ET_CORE, FileHeader32, FileHeader64, PT_LOAD, PT_NOTE};
 use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind, ReadCache};
 
 use tripoint_telemetry::reader::{LoadedObject, Table};
 
-use crate::core_file::bytes::number;
 use crate::core_file::notes::Notes;
 use crate::mapped;
+use crate::memory::{Extent, Memory, Processor, Thread};
 
 /// The most bytes of notes that are read. A thread takes some 3,000.
 const MAX_NOTES: u64 = 256 << 20;
@@ -68,12 +68,12 @@ impl Error for NotCore {
 
 /// A part of memory, as far as it was dumped.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
-    pub(super) address: u64,
+struct Segment {
+    address: u64,
     /// How many bytes the process had there.
     size: u64,
     /// How many of them the file should have, and where.
-    pub(super) dumped: u64,
+    dumped: u64,
     offset: u64,
 }
 
@@ -83,10 +83,12 @@ pub(crate) struct CoreFile {
     pub(crate) bytes: u64,
     endian: Endianness,
     /// The bytes of a word of the process.
-    pub(super) word: usize,
+    word: usize,
     /// By address.
     segments: Vec<Segment>,
     pub(crate) notes: Notes,
+    /// `None` if its registers are not known.
+    processor: Option<Processor>,
 }
 
 impl CoreFile {
@@ -117,7 +119,13 @@ impl CoreFile {
         if header.e_type(endian) != ET_CORE {
             return Err(NotCore::Other);
         }
-        let mut core = Self { file, bytes, endian, word, segments: Vec::new(), notes: Notes::default() };
+        let processor = match header.e_machine(endian) {
+            EM_X86_64 => Some(Processor::X86),
+            EM_AARCH64 => Some(Processor::Arm),
+            _ => None,
+        };
+        let (segments, notes) = (Vec::new(), Notes::default());
+        let mut core = Self { file, bytes, endian, word, segments, notes, processor };
         for program in header.program_headers(endian, cache).map_err(damaged)? {
             let dumped = program.p_filesz(endian).into();
             match program.p_type(endian) {
@@ -158,20 +166,39 @@ impl CoreFile {
         })
     }
 
-    /// The parts of memory of which something was dumped, by address.
-    pub(super) fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
     /// Whether memory at an address was there and not dumped.
     pub(crate) fn is_left_out(&self, address: u64) -> bool {
         let has_it =
             |segment: &Segment| address.checked_sub(segment.address).is_some_and(|at| at < segment.size);
         self.segments.iter().filter(|segment| has_it(segment)).all(|segment| segment.dumped == 0)
     }
+}
 
-    /// Memory at an address, up to the end of what was dumped there; the number of bytes that were read.
-    pub(super) fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {
+impl Memory for CoreFile {
+    fn word(&self) -> usize {
+        self.word
+    }
+
+    fn endian(&self) -> Endianness {
+        self.endian
+    }
+
+    /// A static is in memory of a file that was mapped; only if no file is known, it is anywhere.
+    fn statics(&self) -> Vec<Extent> {
+        let is_of_file = |address: u64| {
+            let files = &self.notes.mapped;
+            files.is_empty() || files.iter().any(|file| (file.start..file.end).contains(&address))
+        };
+        let segments = self.segments.iter().filter(|segment| is_of_file(segment.address));
+        segments.map(|segment| Extent { address: segment.address, size: segment.dumped }).collect()
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        let Some(processor) = self.processor else { return Vec::new() };
+        self.notes.registers.iter().filter_map(|words| Thread::new(processor, words.clone())).collect()
+    }
+
+    fn read_some(&self, address: u64, bytes: &mut [u8]) -> usize {
         let segment = self.segments.partition_point(|segment| segment.address <= address).checked_sub(1);
         let Some(segment) = segment.map(|index| self.segments[index]) else { return 0 };
         let at = address - segment.address;
@@ -188,25 +215,5 @@ impl CoreFile {
             }
         }
         read
-    }
-
-    /// Memory at an address; `None` if not all of it was dumped.
-    pub(super) fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        let mut read = 0;
-        while read < length {
-            // The rest may be in the next segment.
-            match self.read_some(address.checked_add(read as u64)?, &mut bytes[read..]) {
-                0 => return None,
-                more => read += more,
-            }
-        }
-        Some(bytes)
-    }
-
-    /// Words of the process at an address.
-    pub(super) fn words(&self, address: u64, count: usize) -> Option<Vec<u64>> {
-        let bytes = self.read(address, count.checked_mul(self.word)?)?;
-        Some(bytes.chunks_exact(self.word).map(|word| number(word, self.endian)).collect())
     }
 }

@@ -2,6 +2,8 @@
 
 use tripoint_contract::ViolationClass;
 
+use crate::memory::of_words;
+
 /// The version of the layout that this program reads.
 const VERSION: u64 = 2;
 
@@ -10,27 +12,6 @@ const MAX: u64 = 1 << 12;
 
 /// The words of a record before its site.
 pub(super) const HEAD: usize = 15;
-
-/// Defines a layout by the names of its words, in their order.
-macro_rules! of_words {
-    ($(#[$meta:meta])* pub(super) struct $of:ident { $($word:ident),+ $(,)? }) => {
-        $(#[$meta])*
-        pub(super) struct $of {
-            $(pub(super) $word: u64,)+
-        }
-
-        impl $of {
-            /// How many words there are.
-            pub(super) const WORDS: usize = [$(stringify!($word)),+].len();
-
-            /// `None` if there are fewer words.
-            fn of_words(words: &[u64]) -> Option<Self> {
-                let &[$($word),+] = words.first_chunk::<{ Self::WORDS }>()?;
-                Some(Self { $($word),+ })
-            }
-        }
-    };
-}
 
 of_words! {
     /// The words after the magic. Places are in bytes, from the beginning of what has them.

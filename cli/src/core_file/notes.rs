@@ -6,14 +6,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use object::elf::{NT_FILE, NT_PRSTATUS, NoteType};
 use object::{Endian as _, Endianness};
 
-use crate::core_file::bytes::number;
 use crate::mapped::Mapped;
+use crate::memory::number;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes {
     /// The thread that a signal came to, and the signal. None if a debugger wrote the file of a process that went on.
     pub(crate) ended: Option<(u64, u64)>,
     pub(crate) mapped: Vec<Mapped>,
+    /// The registers of each thread.
+    pub(super) registers: Vec<Vec<u64>>,
 }
 
 impl Notes {
@@ -21,7 +23,10 @@ impl Notes {
     pub(super) fn add(&mut self, kind: NoteType, bytes: &[u8], word: usize, endian: Endianness) {
         match kind {
             // There is one for each thread; debuggers need not begin with that of the signal.
-            NT_PRSTATUS if self.ended.is_none() => self.ended = ended(bytes, word, endian),
+            NT_PRSTATUS => {
+                self.ended = self.ended.or_else(|| ended(bytes, word, endian));
+                self.registers.extend(registers(bytes, word, endian));
+            }
             NT_FILE => self.mapped = mapped(bytes, word, endian).unwrap_or_default(),
             _ => {}
         }
@@ -34,6 +39,12 @@ fn ended(bytes: &[u8], word: usize, endian: Endianness) -> Option<(u64, u64)> {
     let (signal, thread) = (bytes.get(12..14)?, bytes.get(16 + 2 * word..20 + 2 * word)?);
     let signal = endian.read_u16(signal.try_into().ok()?);
     (signal != 0).then(|| (number(thread, endian), signal.into()))
+}
+
+/// The registers of a thread of a process of 64 bits: they are behind the times that it took, and a number is behind them.
+fn registers(bytes: &[u8], word: usize, endian: Endianness) -> Option<Vec<u64>> {
+    let words = bytes.get(112..bytes.len().checked_sub(8)?).filter(|_| word == 8)?;
+    Some(words.chunks_exact(word).map(|word| number(word, endian)).collect())
 }
 
 /// The files that were mapped: how many, the bytes of a page, start, end and page of each, and then the paths, each of

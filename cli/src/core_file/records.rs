@@ -8,12 +8,10 @@ use tripoint_contract::{RecordKind, ViolationClass};
 
 use crate::core_file::dump::CoreFile;
 use crate::core_file::layout::{HEAD, Layout};
+use crate::memory::Memory as _;
 
 /// What a contract's layout begins with (contract/src/thread/layout.rs).
 const MAGIC: &[u8] = b"tripointcontract";
-
-/// How many bytes are looked through at a time.
-const CHUNK: usize = 1 << 20;
 
 /// No contract has more threads; a list of more is one that goes round.
 const MAX_THREADS: usize = 1 << 16;
@@ -77,7 +75,7 @@ impl CoreFile {
     pub(crate) fn contract(&self) -> Contract {
         let mut contract = Contract::default();
         let mut seen = HashSet::new();
-        for at in self.magics() {
+        for at in self.magics(MAGIC) {
             let words = self.words(at + MAGIC.len() as u64, Layout::WORDS).unwrap_or_default();
             // Otherwise it is the magic alone, as a program has it that looks for one, whatever follows it.
             if !Layout::is_likely(&words) {
@@ -89,35 +87,6 @@ impl CoreFile {
             }
         }
         contract
-    }
-
-    /// Where the magic is. A static is in memory of a file that was mapped; only if no file is known, all memory is looked
-    /// through.
-    fn magics(&self) -> Vec<u64> {
-        let is_of_file = |address: u64| {
-            let files = &self.notes.mapped;
-            files.is_empty() || files.iter().any(|file| (file.start..file.end).contains(&address))
-        };
-        let mut found = Vec::new();
-        let mut bytes = vec![0; CHUNK];
-        for segment in self.segments().iter().filter(|segment| is_of_file(segment.address)) {
-            let mut at = 0;
-            while at < segment.dumped {
-                let read = self.read_some(segment.address + at, &mut bytes);
-                // A static of words begins at one.
-                let places = (0..read.saturating_sub(MAGIC.len() - 1)).step_by(self.word);
-                found.extend(
-                    places
-                        .filter(|place| bytes[*place..].starts_with(MAGIC))
-                        .map(|place| segment.address + at + place as u64),
-                );
-                if read < CHUNK {
-                    break;
-                }
-                at += (CHUNK - MAGIC.len()) as u64;
-            }
-        }
-        found
     }
 
     fn read_slots(&self, layout: &Layout, seen: &mut HashSet<u64>, contract: &mut Contract) {
@@ -160,7 +129,7 @@ impl CoreFile {
             thread.records_lost = thread.records_lost.saturating_add(word(ring, layout.ring_lost)?);
             let tail = word(ring, layout.ring_tail)?;
             for number in tail.saturating_sub(layout.ring_records)..tail {
-                let cell = number % layout.ring_records * layout.record_words * self.word as u64;
+                let cell = number % layout.ring_records * layout.record_words * self.word() as u64;
                 thread.records.push(record(ring.checked_add(layout.ring_cells)?.checked_add(cell)?)?);
             }
         }

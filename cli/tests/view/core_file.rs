@@ -2,7 +2,7 @@
 //!
 //! The first are skipped, with a message, if there is no gdb or it may not run a process.
 
-mod made;
+pub(crate) mod made;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

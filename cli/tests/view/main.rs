@@ -6,6 +6,7 @@ mod attach;
 mod core_file;
 mod exports;
 mod gate;
+mod heap;
 mod kernel;
 mod late;
 mod outside;

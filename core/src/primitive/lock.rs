@@ -89,6 +89,14 @@ impl<T> Lock<T> {
     }
 }
 
+impl<T> Lock<T> {
+    /// Where the value is, for readers outside of the process. Waits for the lock. Zero in models, which have none.
+    #[doc(hidden)]
+    pub fn value_address(&self) -> usize {
+        if cfg!(any(tripoint_loom, tripoint_shuttle)) { 0 } else { core::ptr::from_ref(&*self.lock()).addr() }
+    }
+}
+
 impl<T> core::fmt::Debug for Lock<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Lock(..)")

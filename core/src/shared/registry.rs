@@ -12,6 +12,7 @@
 //! `.registry.free`).
 
 use core::alloc::Layout;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use crate::primitive::lock::Lock;
@@ -35,6 +36,9 @@ pub struct RegistryNode {
 }
 
 impl RegistryNode {
+    /// Where in a node the next one is, and whether it is claimed, for readers outside of the process.
+    pub const OFFSETS: [usize; 2] = [offset_of!(Self, next), offset_of!(Self, claimed)];
+
     /// Creates the node of a claimed descriptor of this layout.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
@@ -87,6 +91,16 @@ pub struct BufferOperations {
     /// # Safety
     /// - The node is of a registry with these operations.
     pub check: unsafe fn(NonNull<RegistryNode>, CheckLevel, Owns<'_>) -> Result<(), CheckError>,
+    /// How far behind a node the word is up to which there are whole objects, for readers outside of the process, which call
+    /// nothing.
+    pub init_offset: usize,
+    /// How far behind a node what the buffer's class keeps is.
+    pub class_offset: usize,
+}
+
+impl BufferOperations {
+    /// Where the two offsets are.
+    pub const OFFSETS: [usize; 2] = [offset_of!(Self, init_offset), offset_of!(Self, class_offset)];
 }
 
 /// The memory of a buffer at a stop.
@@ -116,6 +130,9 @@ impl Default for Registry {
 }
 
 impl Registry {
+    /// Where in a registry its first node and its operations are, for readers outside of the process.
+    pub const OFFSETS: [usize; 2] = [offset_of!(Self, head), offset_of!(Self, operations)];
+
     /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
@@ -309,7 +326,8 @@ mod tests {
             Ok(())
         }
 
-        static COUNT: BufferOperations = BufferOperations { trip: count, flip_at_stop, class, check };
+        static COUNT: BufferOperations =
+            BufferOperations { trip: count, flip_at_stop, class, check, init_offset: 0, class_offset: 0 };
         let (registry, layout) = (Registry::new(), Layout::new::<Counted>());
         let counted =
             || NonNull::from(Box::leak(Box::new(Counted(RegistryNode::new(layout), AtomicUsize::new(0)))));

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 use core::fmt;
+use core::mem::offset_of;
 
 use crate::values::align::Align;
 
@@ -89,6 +90,10 @@ pub struct AddrRange {
 }
 
 impl AddrRange {
+    /// Where in a range its base and its limit are, for readers outside of the process.
+    #[doc(hidden)]
+    pub const OFFSETS: [usize; 2] = [offset_of!(Self, base), offset_of!(Self, limit)];
+
     /// The range from `base` to `limit`, or `None` if they are out of order.
     #[must_use]
     pub const fn new(base: Addr, limit: Addr) -> Option<Self> {

@@ -1,5 +1,7 @@
 //! Segments: runs of tracts with a pool's state attached.
 
+use core::mem::offset_of;
+
 use crate::values::addr::AddrRange;
 use crate::values::rank::RankSet;
 
@@ -15,6 +17,11 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Where in a segment its base and its limit are, for readers outside of the process.
+    #[doc(hidden)]
+    pub const OFFSETS: [usize; 2] =
+        [offset_of!(Self, range) + AddrRange::OFFSETS[0], offset_of!(Self, range) + AddrRange::OFFSETS[1]];
+
     /// Creates a segment of these addresses, whose objects hold references of these ranks.
     #[must_use]
     pub const fn new(range: AddrRange, rank_set: RankSet) -> Self {

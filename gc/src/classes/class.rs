@@ -3,9 +3,10 @@
 use core::alloc::Layout;
 use core::fmt;
 use core::marker::PhantomData;
+use core::mem;
 use core::ptr::NonNull;
 
-use tripoint_core::internal::DescriptorMemory;
+use tripoint_core::internal::{Defer, DescriptorMemory};
 use tripoint_core::{
     Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay,
     KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
@@ -18,6 +19,7 @@ use crate::collect::pressure::MayCollect;
 use crate::heaps::heap::Heap;
 use crate::heaps::member::{Member, MemberLink};
 use crate::heaps::mutator_buffer::MutatorBuffer;
+use crate::outlines::pool_outline::PoolOutline;
 use crate::scans::format::{Format, MovableFormat};
 use crate::segments::segment::{Fate, GreyList, SegmentPtr, Shape};
 
@@ -150,6 +152,7 @@ impl Default for SweptOptions {
 /// into memory of other objects later. A pool that is leaked is collected as long as its heap lives.
 pub struct Swept<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> {
     pool: NonNull<Pool<A, F>>,
+    outline: NonNull<PoolOutline>,
     heap: &'h Heap<'h, A, B>,
     kind: PhantomData<K>,
 }
@@ -187,12 +190,18 @@ where
             return Err(Error::FormatSize { size, limit: (most + size).saturating_sub(layout.size()) });
         }
         let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
+        let outline = heap.arena().alloc_descriptor(Layout::new::<PoolOutline>())?.cast::<PoolOutline>();
+        let free_outline = Defer::new(|| {
+            // SAFETY: this came from `alloc_descriptor` of this arena with this layout, and no list has it.
+            unsafe { heap.arena().free_descriptor(outline.cast(), Layout::new::<PoolOutline>()) };
+        });
         let place = heap.arena().alloc_descriptor(layout)?.cast::<Pool<A, F>>();
+        mem::forget(free_outline);
         let member: NonNull<dyn Member + '_> = place;
         // SAFETY: only the lifetime changes. The link is taken off the list before the pool is dropped. If the
         // pool is leaked, it stays in the memory of the arena, and all that it has is valid as long as the heap: an
         // arena of the heap's type, and a format that is `'static`.
-        let member = unsafe { core::mem::transmute::<NonNull<dyn Member + '_>, NonNull<dyn Member>>(member) };
+        let member = unsafe { mem::transmute::<NonNull<dyn Member + '_>, NonNull<dyn Member>>(member) };
         let pool = Pool {
             // SAFETY: the pool stays in place until it is dropped, by `drop`, after the link was taken off the list.
             link: unsafe { MemberLink::new(header.id(), member) },
@@ -210,7 +219,14 @@ where
         unsafe { place.write(pool) };
         // SAFETY: the link is in no list, and is removed before the pool is dropped.
         unsafe { heap.members().lock().push(NonNull::from(&(*place.as_ptr()).link)) };
-        Ok(Self { pool: place, heap, kind: PhantomData })
+        // SAFETY: the pool was just written, and is only ever borrowed shared from here on.
+        let written = unsafe { place.as_ref() }.outline();
+        // SAFETY: this is fresh memory with the layout of an outline.
+        unsafe { outline.write(written) };
+        // SAFETY: the outline is in no list, and is removed before it is freed.
+        unsafe { heap.outlines().lock().push(outline) };
+        heap.list();
+        Ok(Self { pool: place, outline, heap, kind: PhantomData })
     }
 }
 
@@ -242,6 +258,7 @@ impl<'h, A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Swept<'h, A, B, F, K> 
     pub(crate) fn leave_heap(&self) {
         self.heap.forget_pool(self.pool().header.id());
         self.heap.members().lock().remove(NonNull::from(&self.pool().link));
+        self.heap.outlines().lock().remove(self.outline);
     }
 }
 
@@ -254,6 +271,9 @@ impl<A: Arena, B: BarrierPair, F: Format, K: Kind<F>> Drop for Swept<'_, A, B, F
         // SAFETY: this memory came from `alloc_descriptor` of this arena with this layout (`create`), and the
         // pool in it was just dropped.
         unsafe { self.heap.arena().free_descriptor(self.pool.cast(), Layout::new::<Pool<A, F>>()) };
+        // SAFETY: this memory came from `alloc_descriptor` of this arena with this layout (`create`), and the list does not
+        // have it any more.
+        unsafe { self.heap.arena().free_descriptor(self.outline.cast(), Layout::new::<PoolOutline>()) };
     }
 }
 

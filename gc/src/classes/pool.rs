@@ -1,5 +1,6 @@
 //! The pool behind all classes: where its segments are, and how buffers get and return memory.
 
+use core::cell::Cell;
 use core::fmt;
 use core::hint;
 use core::ops::DerefMut;
@@ -12,8 +13,10 @@ use crate::classes::copies::Copies;
 use crate::classes::state::State;
 use crate::heaps::member::MemberLink;
 use crate::heaps::mutator_buffer::MutatorBuffer;
+use crate::outlines::pool_outline::PoolOutline;
+use crate::outlines::type_outline::head;
 use crate::scans::format::Format;
-use crate::segments::generation::Generation;
+use crate::segments::generation::{GENERATIONS, Generation};
 use crate::segments::recorder::Recorder;
 use crate::segments::segment::{Fate, GreyList, SegmentPtr, Shape};
 
@@ -320,6 +323,25 @@ impl<A: Arena, F: Format> Pool<A, F> {
             }
         });
         first
+    }
+
+    /// What readers outside of the process know of the pool, which stays in place.
+    pub(crate) fn outline(&self) -> PoolOutline {
+        let (state, class) = (self.state.value_address(), self.header.class().as_bytes());
+        let [segments, segments_step, aside] = State::OFFSETS;
+        PoolOutline {
+            next: Cell::new(None),
+            id: self.header.id().get() as usize,
+            class: head(class),
+            class_size: class.len(),
+            segments: state + segments,
+            segments_step,
+            generations: GENERATIONS,
+            aside: state + aside,
+            buffers: core::ptr::from_ref(registry_of(&self.header)).addr(),
+            held: MutatorBuffer::OFFSETS,
+            format: self.format.outline(),
+        }
     }
 
     /// The memory that a buffer holds, if it has any.

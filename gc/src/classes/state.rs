@@ -1,5 +1,7 @@
 //! What changes under the lock of a pool.
 
+use core::mem::offset_of;
+
 use tripoint_core::Addr;
 
 use crate::classes::pool_generation::PoolGeneration;
@@ -31,6 +33,14 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Where in a state the first segment of the youngest generation is, how far it is to that of the next, and where the
+    /// first one is that waits, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 3] = [
+        offset_of!(Self, generations) + offset_of!(PoolGeneration, segments),
+        size_of::<PoolGeneration>(),
+        offset_of!(Self, aside),
+    ];
+
     pub(crate) const fn new() -> Self {
         let generations = [const { PoolGeneration::new() }; GENERATIONS];
         Self {

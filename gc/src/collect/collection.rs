@@ -17,6 +17,7 @@ use crate::heaps::postponed::Postponed;
 use crate::heaps::stopped::Stopped;
 use crate::list::List;
 use crate::messages::message::Message;
+use crate::outlines::heap_outline::Doing;
 use crate::policy::progress::Marked;
 use crate::policy::report::{Cause, Collection, Work};
 use crate::policy::tally::Tally;
@@ -104,6 +105,7 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     let own = Own::new(heap.arena(), &members).with_workspace(heap.workspace());
     // A panic while one unwinds ends the process (design/gc.md `.collect.whole`).
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
+    heap.outline().set_doing(Doing::Moving);
     members.for_each(|link| link.member().condemn(flipped, oldest));
     heap.forget_misplaced(oldest, &own);
     let mut scan = Scan::new(at, &own).up_to(oldest);
@@ -125,9 +127,11 @@ pub(crate) fn run<A: Arena, B: BarrierPair>(
     // SAFETY: these generations of all pools were condemned above, and all that roots lead to was reached and scanned.
     unsafe { settle(flipped, heap, &members, &roots, oldest, early, &mut scan) };
     report_sweep(heap, &members);
+    heap.outline().set_doing(Doing::Sweeping);
     let (mut tally, is_stressed) = (Tally::default(), heap.accounts().is_stressed());
     // SAFETY: these generations were condemned, and no pool has grey objects any more: all that is reachable is black.
     members.for_each(|link| tally += unsafe { link.member().sweep(at, oldest, is_stressed) });
+    heap.outline().set_doing(Doing::Nothing);
     forget_watched(at, &members, late);
     mem::forget(is_half_done);
     heap.history().age(tally.zones);

@@ -10,6 +10,7 @@ use crate::heaps::heap::Heap;
 use crate::heaps::member::MemberLink;
 use crate::list::List;
 use crate::messages::message::Message;
+use crate::outlines::heap_outline::Doing;
 use crate::policy::progress::{Phase, Progress};
 use crate::policy::report::{Cause, Collection, Work};
 use crate::policy::tally::Tally;
@@ -40,7 +41,7 @@ pub(crate) fn end_steps<A: Arena, B: BarrierPair>(
         Phase::Sweeping => {
             let address = heap.event_address();
             heap.arena().event(Event::BeginStep { heap: address });
-            let tally = sweep_aside(members, &mut Scan::idle(at));
+            let tally = sweep_aside(heap, members, &mut Scan::idle(at));
             let Collection { kept, freed, .. } = close_steps(heap, &mut progress, tally.unwrap_or_default());
             // No time was allowed for it.
             report_step(heap, 0, Some(Collected { kept, freed }), None);
@@ -49,7 +50,12 @@ pub(crate) fn end_steps<A: Arena, B: BarrierPair>(
 }
 
 /// Sweeps what waits, until there is nothing, and then returns what was found, or until the scan is spent.
-pub(crate) fn sweep_aside(members: &List<MemberLink>, scan: &mut Scan<'_>) -> Option<Tally> {
+pub(crate) fn sweep_aside<A: Arena, B: BarrierPair>(
+    heap: &Heap<'_, A, B>,
+    members: &List<MemberLink>,
+    scan: &mut Scan<'_>,
+) -> Option<Tally> {
+    heap.outline().set_doing(Doing::Sweeping);
     let is_half_done = Defer::new(|| panic!("{HALF_DONE}"));
     let mut sum = Some(Tally::default());
     members.for_each(|link| {
@@ -60,6 +66,7 @@ pub(crate) fn sweep_aside(members: &List<MemberLink>, scan: &mut Scan<'_>) -> Op
         });
     });
     mem::forget(is_half_done);
+    heap.outline().set_doing(Doing::Nothing);
     sum
 }
 

@@ -126,7 +126,22 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     ///   reference that it passes leads into an automatic pool of the heap other than to an object.
     pub unsafe fn root_function(&'h self, scan: RootFunction, data: *mut ()) -> Result<Root<'h, A, B>> {
         // SAFETY: the caller promises what is demanded of functions.
-        unsafe { self.add_root(Place::Function { scan, data }) }
+        unsafe { self.root_outlined_function(scan, data, 0) }
+    }
+
+    /// As [`Heap::root_function`], for references that readers outside of the process find by the words at `outline`, which
+    /// stay as long as the root.
+    ///
+    /// # Safety
+    /// - That of [`Heap::root_function`].
+    pub(crate) unsafe fn root_outlined_function(
+        &'h self,
+        scan: RootFunction,
+        data: *mut (),
+        outline: usize,
+    ) -> Result<Root<'h, A, B>> {
+        // SAFETY: the caller promises what is demanded of functions.
+        unsafe { self.add_root(Place::Function { scan, data, outline }) }
     }
 
     /// As [`Heap::root_function`], for references that keep nothing: those to objects that are freed are set to null.
@@ -169,6 +184,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         unsafe { record.write(root) };
         // SAFETY: the record is in no list. It stays in place until it is removed, by `drop`.
         unsafe { self.roots().lock().push(record) };
+        self.list();
         Ok(Root { heap: self, record })
     }
 }

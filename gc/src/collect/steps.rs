@@ -19,6 +19,7 @@ use crate::heaps::postponed::Postponed;
 use crate::heaps::stopped::Stopped;
 use crate::list::List;
 use crate::messages::message::Message;
+use crate::outlines::heap_outline::Doing;
 use crate::policy::progress::{Marked, Phase, Progress};
 use crate::policy::report::{Cause, Collection};
 use crate::roots::root::RootRecord;
@@ -294,7 +295,7 @@ impl<'a, A: Arena, B: BarrierPair> Work<'a, '_, A, B> {
                 let mut progress = self.heap.progress().lock();
                 let mut scan = Scan::idle(self.at);
                 scan.allow(PIECE);
-                if let Some(tally) = sweep_aside(&members, &mut scan) {
+                if let Some(tally) = sweep_aside(self.heap, &members, &mut scan) {
                     return Some(close_steps(self.heap, &mut progress, tally));
                 }
             }
@@ -344,7 +345,9 @@ unsafe fn end_marking<A: Arena, B: BarrierPair>(
     unsafe { close(flipped, members, Generation::LAST, scan) };
     // SAFETY: all objects are condemned, and all was reached and scanned that roots lead to (`# Safety`).
     unsafe { settle(flipped, heap, members, roots, Generation::LAST, None, scan) };
+    heap.outline().set_doing(Doing::Sweeping);
     // SAFETY: all that is kept was reached and scanned.
     members.for_each(|link| unsafe { link.member().set_aside(flipped.at_stop()) });
+    heap.outline().set_doing(Doing::Nothing);
     mem::forget(is_half_done);
 }

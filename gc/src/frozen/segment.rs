@@ -68,6 +68,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let record = self.frozen_record()?;
         let segment = FrozenSegment { heap: self, record, memory, first: objects.start };
         self.frozen().register(segment.record(), memory.range(), range)?;
+        self.list();
         Ok(segment)
     }
 

@@ -11,6 +11,8 @@
 //! registered again. Each store releases and each load acquires what was stored before, so a reader that has seen the
 //! first object of a later range sees its version too.
 
+use core::mem::offset_of;
+
 use tripoint_core::internal::{AtomicUsize, Ordering};
 use tripoint_core::{Addr, AddrRange};
 
@@ -32,6 +34,9 @@ impl Default for FrozenRange {
 }
 
 impl FrozenRange {
+    /// Where in a range its first object and its end are, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Self, first), offset_of!(Self, limit)];
+
     /// Empty.
     #[must_use]
     pub fn new() -> Self {

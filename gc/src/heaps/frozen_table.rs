@@ -1,6 +1,7 @@
 //! The frozen segments of a heap.
 
 use core::alloc::Layout;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicUsize, Ordering, Registry, RegistryNode};
@@ -22,6 +23,12 @@ pub(crate) struct FrozenRecord {
 }
 
 impl FrozenRecord {
+    /// Where behind its node the ends of its objects are, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 2] = [
+        offset_of!(Self, objects) + FrozenRange::OFFSETS[0],
+        offset_of!(Self, objects) + FrozenRange::OFFSETS[1],
+    ];
+
     /// A record that is claimed, of no memory.
     pub(crate) fn new() -> Self {
         let node = RegistryNode::new(Layout::new::<Self>());
@@ -53,6 +60,11 @@ pub(crate) struct FrozenTable {
 }
 
 impl FrozenTable {
+    /// Where its records are listed, for readers outside of the process.
+    pub(crate) fn registry_address(&self) -> usize {
+        core::ptr::from_ref(&self.records).addr()
+    }
+
     pub(crate) fn new() -> Self {
         Self { records: Registry::new(), enclosing: EnclosingRange::new(), changes: Lock::new(()) }
     }

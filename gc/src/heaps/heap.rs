@@ -14,6 +14,7 @@ use tripoint_core::{
 
 use crate::heaps::attendance::{Attendance, Waiting};
 use crate::heaps::frozen_table::{FrozenRecord, FrozenTable};
+use crate::heaps::listing;
 use crate::heaps::member::MemberLink;
 use crate::heaps::postponed::{Late, Postponed};
 use crate::heaps::record::Record;
@@ -24,6 +25,8 @@ use crate::locations::history::History;
 use crate::messages::mailbox::Mailbox;
 use crate::messages::message::{Guardian, Notice};
 use crate::messages::registrations::Guarded;
+use crate::outlines::heap_outline::HeapOutline;
+use crate::outlines::pool_outline::PoolOutline;
 use crate::policy::accounts::Accounts;
 use crate::policy::progress::Progress;
 use crate::policy::report::{Cause, Collection};
@@ -126,6 +129,9 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     roots: Lock<List<RootRecord>>,
     workspace: Workspace,
     frozen: FrozenTable,
+    /// What readers outside of the process follow: this, and the outlines of its pools.
+    outline: HeapOutline,
+    outlines: Lock<List<PoolOutline>>,
     options: HeapOptions<'h, B>,
     arena: A,
 }
@@ -140,6 +146,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (members, roots) = (Lock::new(List::new()), Lock::new(List::new()));
         let (counts, accounts) = (HeapCounts::default(), Accounts::new());
         let frozen = FrozenTable::new();
+        let (outline, outlines) = (HeapOutline::new(), Lock::new(List::new()));
         let (mailbox, expects_messages) = (Lock::new(Mailbox::new()), AtomicBool::new(false));
         Ok(Self {
             word,
@@ -156,6 +163,8 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             roots,
             workspace: Workspace::new(),
             frozen,
+            outline,
+            outlines,
             options,
             arena,
         })
@@ -239,6 +248,24 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     /// The frozen segments, which collections do not look at.
     pub(crate) const fn frozen(&self) -> &FrozenTable {
         &self.frozen
+    }
+
+    /// The outline that readers outside of the process follow.
+    pub(crate) const fn outline(&self) -> &HeapOutline {
+        &self.outline
+    }
+
+    /// The outlines of its pools. No other lock is taken while this is held.
+    pub(crate) const fn outlines(&self) -> &Lock<List<PoolOutline>> {
+        &self.outlines
+    }
+
+    /// Has readers outside of the process find the heap, which stays where it is while it is borrowed for what is made
+    /// next.
+    pub(crate) fn list(&'h self) {
+        let pools = self.outlines.value_address() + List::<PoolOutline>::FIRST;
+        let roots = self.roots.value_address() + List::<RootRecord>::FIRST;
+        listing::list(self.outline.place(pools, roots, self.frozen.registry_address()));
     }
 
     /// The barriers of its mutators and its stops.
@@ -388,6 +415,9 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
     fn drop(&mut self) {
+        if let Some(outline) = self.outline.end() {
+            listing::unlist(outline);
+        }
         self.workspace.end(&self.arena);
         // The walk reads a node's link before it yields the node, so each may be freed as it comes.
         for node in self.records.iter() {

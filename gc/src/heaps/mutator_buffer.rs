@@ -1,5 +1,6 @@
 //! The buffer class by which a pool finds the mutator of an allocation point.
 
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, AtomicUsize, Ordering};
@@ -29,6 +30,9 @@ pub struct MutatorBuffer {
 }
 
 impl MutatorBuffer {
+    /// Where in a buffer the ends of what it holds are, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Self, held_base), offset_of!(Self, held_limit)];
+
     /// Creates the fields of a buffer whose objects hold references of these ranks, and which belongs
     /// to no mutator.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Roots: where references come from that keep objects, other than objects.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use tripoint_core::Lock;
@@ -13,6 +14,7 @@ use crate::scans::scan::Scan;
 /// Which words of a table are references, and which of their bits belong to them (MPS: manual, "tagged
 /// references").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Tag {
     /// The bits of a word that are its tag: they are no part of the address.
     pub mask: usize,
@@ -23,25 +25,33 @@ pub struct Tag {
 /// Scans a root: passes each reference to the [`Scan`]. The pointer is the one that it was registered with.
 pub type RootFunction = unsafe fn(*mut (), &mut Scan<'_>);
 
-/// Where a root's references are.
+/// Where a root's references are: a word that says which of these it is, and then words in the order of the fields, for
+/// readers outside of the process (design/inspection.md `.roots`).
 #[derive(Clone, Copy, Debug)]
+#[repr(C, usize)]
 pub(crate) enum Place {
     /// Exact references in a row.
-    Table { base: NonNull<*mut u8>, count: usize, tag: Tag },
+    Table { base: NonNull<*mut u8>, count: usize, tag: Tag } = 0,
     /// Exact references in a row that keep nothing.
-    Weak { base: NonNull<*mut u8>, count: usize, tag: Tag },
+    Weak { base: NonNull<*mut u8>, count: usize, tag: Tag } = 1,
     /// Words in a row that may be references.
-    Ambiguous { base: NonNull<usize>, count: usize },
+    Ambiguous { base: NonNull<usize>, count: usize } = 2,
     /// Each word of a thread's stack.
-    Stack(NonNull<Stack>),
-    /// What a function finds.
-    Function { scan: RootFunction, data: *mut () },
+    Stack(NonNull<Stack>) = 3,
+    /// What a function finds. If `outline` is not zero, readers outside of the process find it by the words at that
+    /// address, as those of typed roots are.
+    Function {
+        scan: RootFunction,
+        data: *mut (),
+        #[expect(dead_code, reason = "readers outside of the process read it")]
+        outline: usize,
+    } = 4,
     /// What a function finds, which keeps nothing.
-    WeakFunction { scan: RootFunction, data: *mut () },
+    WeakFunction { scan: RootFunction, data: *mut () } = 5,
     /// The same, which ends before finalization.
-    ShortFunction { scan: RootFunction, data: *mut () },
+    ShortFunction { scan: RootFunction, data: *mut () } = 6,
     /// The objects of a transform.
-    Pairs(NonNull<Lock<Pairs>>),
+    Pairs(NonNull<Lock<Pairs>>) = 7,
 }
 
 /// Distinguishes a root from the others of its heap ([`Root::id`](crate::Root::id)).
@@ -66,6 +76,9 @@ impl Linked for RootRecord {
 }
 
 impl RootRecord {
+    /// Where in a record the next one and its place are, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Self, next), offset_of!(Self, place)];
+
     /// A record that is in no list.
     ///
     /// # Safety
@@ -114,7 +127,7 @@ impl RootRecord {
             }
             // SAFETY: the one that made the record promised that it may be called with this data
             // while the heap is stopped.
-            Place::Function { scan: function, data } => unsafe { function(data, scan) },
+            Place::Function { scan: function, data, .. } => unsafe { function(data, scan) },
             // SAFETY: pairs are valid as long as their root is registered, and only ever borrowed shared.
             Place::Pairs(pairs) => unsafe { pairs.as_ref() }.lock().scan(scan),
         }

@@ -11,6 +11,7 @@
 //! design/gc.md `.stack.spill`).
 
 use core::hint;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, Defer, Ordering};
@@ -35,6 +36,9 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
+    /// Where in a stack its cold end and its hot end are, for readers outside of the process.
+    pub(crate) const OFFSETS: [usize; 2] = [offset_of!(Self, cold_end), offset_of!(Self, hot_end)];
+
     /// No part of the stack is a root.
     pub(crate) fn new() -> Self {
         let null = || AtomicPtr::new(ptr::null_mut());

@@ -4,6 +4,7 @@ use core::ptr::NonNull;
 
 use tripoint_core::{Align, Block};
 
+use crate::outlines::format_outline::FormatOutline;
 use crate::scans::scan::Scan;
 
 /// How the objects of a pool are made: where each ends, and where its references are (MPS: manual,
@@ -55,6 +56,12 @@ pub unsafe trait Format: Send + Sync + 'static {
     unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
         let _ = object;
         None
+    }
+
+    /// How objects are laid out, as data, for [readers outside of the process](crate::design::inspection), which call no
+    /// function of it. By default they know nothing of the objects. A pool asks for it when it is created.
+    fn outline(&self) -> FormatOutline {
+        FormatOutline::UNKNOWN
     }
 
     /// The object that depends on the object whose base is at `object`, or null: for the objects of an
@@ -128,6 +135,10 @@ unsafe impl<F: Format> Format for &'static F {
     unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
         // SAFETY: the caller promises an object of this format that was committed and is still there.
         unsafe { (**self).type_name(object) }
+    }
+
+    fn outline(&self) -> FormatOutline {
+        (**self).outline()
     }
 
     unsafe fn dependent(&self, object: NonNull<u8>) -> *mut u8 {

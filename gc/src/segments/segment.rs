@@ -8,6 +8,7 @@
 //! The cards are directly behind the description, so a mutator finds that of a place by the base of the segment alone.
 
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use tripoint_core::internal::{AtomicU8, AtomicUsize};
@@ -46,15 +47,16 @@ const PIECES: Pieces = Pieces {
 
 /// What a collection does with the objects of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Fate {
     /// All are kept, and none is looked at for that: it is not condemned.
-    Stays,
+    Stays = 0,
     /// Those that references lead to are marked.
-    Marks,
+    Marks = 1,
     /// Those that exact references lead to are moved elsewhere.
-    Moves,
+    Moves = 2,
     /// Those that are not marked are dead, and wait to be swept.
-    Waits,
+    Waits = 3,
 }
 
 /// The description at the base of a segment. What says how a reference to its objects is fixed is in one line of memory.
@@ -239,6 +241,24 @@ pub(crate) unsafe fn write_each<T>(first: NonNull<T>, count: usize, value: impl 
 }
 
 impl GcSegment {
+    /// Where in a description its words are, for readers outside of the process: base and limit, alignment and header of
+    /// objects, payload, maps, the words of a map, fate, generation, the next segment, base and limit of what is to be
+    /// recorded later.
+    pub(crate) const OFFSETS: [usize; 12] = [
+        offset_of!(Self, segment) + Segment::OFFSETS[0],
+        offset_of!(Self, segment) + Segment::OFFSETS[1],
+        offset_of!(Self, shape) + offset_of!(Shape, align),
+        offset_of!(Self, shape) + offset_of!(Shape, header),
+        offset_of!(Self, payload),
+        offset_of!(Self, maps),
+        offset_of!(Self, words),
+        offset_of!(Self, fate),
+        offset_of!(Self, generation),
+        offset_of!(Self, next),
+        offset_of!(Self, unrecorded) + AddrRange::OFFSETS[0],
+        offset_of!(Self, unrecorded) + AddrRange::OFFSETS[1],
+    ];
+
     /// Where objects begin.
     pub(crate) const fn payload(&self) -> Addr {
         self.payload

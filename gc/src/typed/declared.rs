@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use crate::outlines::type_outline::TypeOutline;
 use crate::typed::trace::Trace;
 
 /// Declares structs and enums whose values can be in objects of a heap, and implements [`Trace`](crate::Trace) for
@@ -113,6 +114,39 @@ macro_rules! object_types {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __implement_trace {
+    // For readers outside of the process. Where a variant of an enum has its fields is not known at compile time.
+    (@outline $name:ident [[{$($field:tt)*} Self]]) => { $crate::__implement_trace!(@parts $name $($field)*) };
+    (@outline $name:ident [[(; $($type:ty,)*) Self]]) => {
+        $crate::__implement_trace!(@numbered $name [] [0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15] $($type,)*)
+    };
+    (@outline $name:ident [$($form:tt)*]) => {
+        &$crate::internal::TypeOutline::words::<Self>(
+            concat!(module_path!(), "::", stringify!($name)),
+            <Self as $crate::Trace>::HAS_REFERENCES,
+            &[],
+        )
+    };
+    (@numbered $name:ident [$($number:tt)*] [$($more:tt)*]) => {
+        $crate::__implement_trace!(@parts $name $($number)*)
+    };
+    (@numbered $name:ident [$($number:tt)*] [$next:tt $($more:tt)*] $type:ty, $($types:ty,)*) => {
+        $crate::__implement_trace!(@numbered $name [$($number)* $next] [$($more)*] $($types,)*)
+    };
+    (@numbered $name:ident [$($number:tt)*] [] $($types:ty,)*) => {
+        $crate::__implement_trace!(@outline $name [])
+    };
+    (@parts $name:ident $($field:tt)*) => {
+        &$crate::internal::TypeOutline::parts::<Self>(
+            concat!(module_path!(), "::", stringify!($name)),
+            const {
+                &[$($crate::internal::PartOutline::new(
+                    ::core::mem::offset_of!(Self, $field),
+                    $crate::internal::field_outline(|value: &Self| &value.$field),
+                )),*]
+            },
+        )
+    };
+
     ($unsafe:tt $block:tt $name:ident [$($g:lifetime)?] [$($type:ty)*] $($form:tt)*) => {
         #[allow(unused_unsafe, reason = "it is there for the word")]
         const _: () = $unsafe $block;
@@ -138,6 +172,9 @@ macro_rules! __implement_trace {
                 $(|| $crate::internal::have_weak_links(
                     |value: &Self| $crate::__implement_trace!(@types value _ $form)
                 ))*;
+
+            const OUTLINE: &'static $crate::internal::TypeOutline =
+                $crate::__implement_trace!(@outline $name [$($form)*]);
 
             #[allow(irrefutable_let_patterns, reason = "a struct has one form, an enum may have more")]
             #[allow(unused_variables, reason = "not all types have fields")]
@@ -221,4 +258,10 @@ pub const fn have_references<S, T: Trace>(_find: fn(&S) -> Fields<T>) -> bool {
 #[must_use]
 pub const fn have_weak_links<S, T: Trace>(_find: fn(&S) -> Fields<T>) -> bool {
     T::HAS_WEAK_LINKS
+}
+
+/// What readers outside of the process know of the field that a function finds in a value. It is not called.
+#[must_use]
+pub const fn field_outline<S, T: Trace>(_find: fn(&S) -> &T) -> &'static TypeOutline {
+    T::OUTLINE
 }

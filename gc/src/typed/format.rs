@@ -5,9 +5,10 @@ use core::ptr::NonNull;
 use tripoint_core::{Align, Block, RankSet};
 
 use crate::classes::class::{Kind, sealed};
+use crate::outlines::format_outline::FormatOutline;
 use crate::scans::format::{Format, MovableFormat};
 use crate::scans::scan::Scan;
-use crate::typed::table::{Header, WORD};
+use crate::typed::table::{Header, Table, WORD};
 
 /// Objects that begin with a header of one word, which leads to their table.
 #[derive(Debug)]
@@ -46,6 +47,10 @@ unsafe impl Format for Typed {
     unsafe fn type_name(&self, object: NonNull<u8>) -> Option<&'static str> {
         // SAFETY: the caller promises that an object begins here.
         Some(unsafe { Header::of(object) }.name())
+    }
+
+    fn outline(&self) -> FormatOutline {
+        FormatOutline::typed(Table::OFFSETS)
     }
 
     unsafe fn scan(&self, objects: Block, scan: &mut Scan<'_>) {

@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::outlines::type_outline::TypeOutline;
 use crate::scans::scan::Scan;
 use crate::typed::inside::Inside;
 use crate::typed::link_word::LinkWord;
@@ -75,6 +76,7 @@ unsafe impl<T: Referent + ?Sized> Trace for Link<'_, T> {
 
     const HAS_REFERENCES: bool = true;
     const HAS_WEAK_LINKS: bool = false;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::strong::<Self>("Link");
 
     #[inline]
     fn trace(&mut self, scan: &mut Scan<'_>) {

@@ -2,6 +2,7 @@
 
 use core::ops::Deref;
 
+use crate::outlines::type_outline::TypeOutline;
 use crate::scans::scan::Scan;
 use crate::typed::trace::Trace;
 
@@ -37,6 +38,7 @@ unsafe impl<T: Send + Sync + 'static> Trace for Plain<T> {
 
     const HAS_REFERENCES: bool = false;
     const HAS_WEAK_LINKS: bool = false;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::leaf::<Self>("Plain");
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {}
 }

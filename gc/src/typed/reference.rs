@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
+use crate::outlines::type_outline::TypeOutline;
 use crate::scans::scan::Scan;
 use crate::typed::referent::Referent;
 use crate::typed::trace::Trace;
@@ -101,6 +102,7 @@ unsafe impl<T: Referent + ?Sized> Trace for Gc<'_, T> {
 
     const HAS_REFERENCES: bool = true;
     const HAS_WEAK_LINKS: bool = false;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::strong::<Self>("Gc");
 
     #[inline]
     fn trace(&mut self, scan: &mut Scan<'_>) {

@@ -97,13 +97,13 @@ pub(crate) unsafe fn items_at<T>(place: NonNull<u8>) -> NonNull<[T]> {
 }
 
 /// The table of objects with items that have not been written.
-pub(crate) const fn unwritten<T>() -> Table {
-    Table::of_items::<T>(None)
+pub(crate) const fn unwritten<T: Trace>() -> Table {
+    Table::of_items::<T>(T::OUTLINE, None)
 }
 
 impl<T: Trace> Shape for T {
     const TABLE: &'static Table =
-        &Table::of_value::<T>(if T::HAS_REFERENCES { Some(trace_value::<T>) } else { None });
+        &Table::of_value::<T>(T::OUTLINE, if T::HAS_REFERENCES { Some(trace_value::<T>) } else { None });
 
     const HOME: Home = Home::of::<T>();
 
@@ -116,7 +116,7 @@ impl<T: Trace> Shape for T {
 
 impl<T: Trace> Shape for [T] {
     const TABLE: &'static Table =
-        &Table::of_items::<T>(if T::HAS_REFERENCES { Some(trace_items::<T>) } else { None });
+        &Table::of_items::<T>(T::OUTLINE, if T::HAS_REFERENCES { Some(trace_items::<T>) } else { None });
 
     const HOME: Home = Home::of::<T>();
 

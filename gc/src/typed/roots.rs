@@ -57,6 +57,24 @@ unsafe impl Send for State {}
 #[derive(Debug)]
 pub(crate) struct Slots(Lock<State>);
 
+/// Where readers outside of the process find the slots of roots that keep objects.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct RootsOutline {
+    /// The words with the first chunk of the youngest generation, of roots that keep objects, and of pinned ones. Those of
+    /// the other generations follow.
+    strong: usize,
+    pinned: usize,
+    generations: usize,
+    /// Where in a chunk the next one is, and its first slot; how many slots it has, and how far they are apart.
+    next: usize,
+    slots: usize,
+    slot_count: usize,
+    slot_size: usize,
+    /// Where in a slot the reference is.
+    object: usize,
+}
+
 /// The slots of the roots of typed objects.
 #[derive(Debug)]
 pub(crate) struct Roots {
@@ -68,6 +86,7 @@ pub(crate) struct Roots {
     pub(crate) weak: Slots,
     /// Of weak ones that end before finalization.
     pub(crate) short: Slots,
+    outline: RootsOutline,
 }
 
 impl Slot {
@@ -104,7 +123,28 @@ unsafe fn chunk_of(slot: NonNull<Slot>) -> NonNull<Chunk> {
 
 impl Roots {
     pub(crate) fn new() -> Self {
-        Self { strong: Slots::new(), pinned: Slots::new(), weak: Slots::new(), short: Slots::new() }
+        let outline = RootsOutline {
+            strong: 0,
+            pinned: 0,
+            generations: GENERATIONS,
+            next: offset_of!(Chunk, next),
+            slots: offset_of!(Chunk, slots),
+            slot_count: SLOTS,
+            slot_size: size_of::<Slot>(),
+            object: offset_of!(Slot, object),
+        };
+        Self { strong: Slots::new(), pinned: Slots::new(), weak: Slots::new(), short: Slots::new(), outline }
+    }
+
+    /// The roots stay where they are from here on, and their outline says so.
+    pub(crate) fn settle(&mut self) {
+        self.outline.strong = self.strong.lists_address();
+        self.outline.pinned = self.pinned.lists_address();
+    }
+
+    /// Where the outline is.
+    pub(crate) fn outline_address(&self) -> usize {
+        ptr::from_ref(&self.outline).addr()
     }
 
     /// Returns all chunks to their arena.
@@ -122,6 +162,11 @@ impl Roots {
 impl Slots {
     fn new() -> Self {
         Self(Lock::new(State { chunks: [None; GENERATIONS], free: None }))
+    }
+
+    /// Where the lists of chunks are, the youngest generation first.
+    fn lists_address(&self) -> usize {
+        self.0.value_address() + offset_of!(State, chunks)
     }
 
     /// Takes a slot for a root that refers to `object`. The caller is inside the heap.

@@ -11,11 +11,13 @@
 //! padding depends on where the object is (design/gc-typed.md `.typed.align`).
 
 use core::any::type_name;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::Align;
 use tripoint_core::internal::{AtomicPtr, Ordering};
 
+use crate::outlines::type_outline::TypeOutline;
 use crate::scans::scan::Scan;
 
 /// The bytes of a header, and of a count.
@@ -34,6 +36,19 @@ pub struct Table {
     trace: Option<Trace>,
     /// The name of the type.
     name: fn() -> &'static str,
+    /// What is behind the header, for readers outside of the process.
+    contents: Contents,
+    /// That of the value, or of an item.
+    outline: &'static TypeOutline,
+}
+
+/// What is behind a header.
+#[derive(Clone, Copy, Debug)]
+#[repr(usize)]
+enum Contents {
+    Value = 0,
+    Items = 1,
+    Text = 2,
 }
 
 /// Passes on all references of the object that references know by this address.
@@ -43,28 +58,48 @@ pub struct Table {
 pub(crate) type Trace = unsafe fn(NonNull<u8>, &mut Scan<'_>);
 
 impl Table {
+    /// Where in a table a reader outside of the process finds what: the bytes without items, these in whole words, the
+    /// bytes of an item, whether there are references, what the contents are, the outline; and the bytes of a header.
+    pub(crate) const OFFSETS: [usize; 7] = [
+        offset_of!(Self, fixed),
+        offset_of!(Self, whole),
+        offset_of!(Self, item),
+        offset_of!(Self, trace),
+        offset_of!(Self, contents),
+        offset_of!(Self, outline),
+        WORD,
+    ];
+
     /// The table of objects that hold one `T`.
-    pub(crate) const fn of_value<T>(trace: Option<Trace>) -> Self {
+    pub(crate) const fn of_value<T>(outline: &'static TypeOutline, trace: Option<Trace>) -> Self {
         // The address behind the header has to be in the object, also if the value has no size.
         let size = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
-        Self::with(WORD + padding(align_of::<T>()) + size, 0, trace, type_name::<T>)
+        let fixed = WORD + padding(align_of::<T>()) + size;
+        Self { contents: Contents::Value, ..Self::with(fixed, 0, outline, trace, type_name::<T>) }
     }
 
     /// The table of objects that hold a count, and that many items of type `T`.
-    pub(crate) const fn of_items<T>(trace: Option<Trace>) -> Self {
+    pub(crate) const fn of_items<T>(outline: &'static TypeOutline, trace: Option<Trace>) -> Self {
         let fixed = WORD + WORD + padding(align_of::<T>());
-        Self::with(fixed, size_of::<T>(), trace, type_name::<[T]>)
+        Self::with(fixed, size_of::<T>(), outline, trace, type_name::<[T]>)
     }
 
-    const fn with(fixed: usize, item: usize, trace: Option<Trace>, name: fn() -> &'static str) -> Self {
+    const fn with(
+        fixed: usize,
+        item: usize,
+        outline: &'static TypeOutline,
+        trace: Option<Trace>,
+        name: fn() -> &'static str,
+    ) -> Self {
         // The sum is a size: no type is as large as the largest.
         let whole = fixed.div_ceil(WORD) * WORD;
-        Self { fixed, whole, item, trace, name }
+        Self { fixed, whole, item, trace, name, contents: Contents::Items, outline }
     }
 
     /// The table of texts.
     pub(crate) const fn of_text() -> Self {
-        Self { name: type_name::<str>, ..Self::of_items::<u8>(None) }
+        let bytes = Self::of_items::<u8>(const { &TypeOutline::leaf::<u8>("u8") }, None);
+        Self { name: type_name::<str>, contents: Contents::Text, ..bytes }
     }
 
     /// The bytes of an object with `count` items, in whole words. `None` if an object cannot have that many.

@@ -1,9 +1,11 @@
 //! Which types can be in objects.
 
 use core::marker::PhantomData;
+use core::mem::offset_of;
 
 use tripoint_core::internal::{AtomicBool, AtomicU32, AtomicUsize};
 
+use crate::outlines::type_outline::{PartOutline, TypeOutline};
 use crate::scans::scan::Scan;
 
 /// A type whose values can be in objects of a heap.
@@ -43,6 +45,11 @@ pub unsafe trait Trace: Send + Sync + Sized {
     /// some are scanned twice, and never move.
     const HAS_WEAK_LINKS: bool;
 
+    /// What readers outside of the process know of the type. Nothing in the process rests on it. By default any word of a
+    /// value may be a reference, if the type has references.
+    #[doc(hidden)]
+    const OUTLINE: &'static TypeOutline = &TypeOutline::words::<Self>("", Self::HAS_REFERENCES, &[]);
+
     /// Passes all references in the value to `scan`.
     fn trace(&mut self, scan: &mut Scan<'_>);
 }
@@ -57,6 +64,7 @@ macro_rules! leaves {
 
             const HAS_REFERENCES: bool = false;
             const HAS_WEAK_LINKS: bool = false;
+            const OUTLINE: &'static TypeOutline = &TypeOutline::leaf::<Self>(stringify!($type));
 
             fn trace(&mut self, _scan: &mut Scan<'_>) {}
         }
@@ -75,6 +83,11 @@ unsafe impl<T: Trace> Trace for Option<T> {
 
     const HAS_REFERENCES: bool = T::HAS_REFERENCES;
     const HAS_WEAK_LINKS: bool = T::HAS_WEAK_LINKS;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::words::<Self>(
+        "Option",
+        T::HAS_REFERENCES,
+        const { &[PartOutline::new(0, T::OUTLINE)] },
+    );
 
     fn trace(&mut self, scan: &mut Scan<'_>) {
         if let Some(value) = self {
@@ -90,6 +103,8 @@ unsafe impl<T: Trace, const COUNT: usize> Trace for [T; COUNT] {
 
     const HAS_REFERENCES: bool = T::HAS_REFERENCES;
     const HAS_WEAK_LINKS: bool = T::HAS_WEAK_LINKS;
+    const OUTLINE: &'static TypeOutline =
+        &TypeOutline::items::<Self>(const { &[PartOutline::new(size_of::<T>(), T::OUTLINE)] });
 
     fn trace(&mut self, scan: &mut Scan<'_>) {
         for value in self {
@@ -105,13 +120,14 @@ unsafe impl<T: Trace> Trace for PhantomData<T> {
 
     const HAS_REFERENCES: bool = false;
     const HAS_WEAK_LINKS: bool = false;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::leaf::<Self>("PhantomData");
 
     fn trace(&mut self, _scan: &mut Scan<'_>) {}
 }
 
 /// Implements [`Trace`] for a tuple.
 macro_rules! tuples {
-    ($($name:ident)*) => {
+    ($($name:ident $number:tt)*) => {
         // SAFETY: all values of the tuple are traced.
         unsafe impl<$($name: Trace),*> Trace for ($($name,)*) {
             type At<'g> = ($($name::At<'g>,)*);
@@ -119,6 +135,10 @@ macro_rules! tuples {
 
             const HAS_REFERENCES: bool = false $(|| $name::HAS_REFERENCES)*;
             const HAS_WEAK_LINKS: bool = false $(|| $name::HAS_WEAK_LINKS)*;
+            const OUTLINE: &'static TypeOutline = &TypeOutline::parts::<Self>(
+                "",
+                const { &[$(PartOutline::new(offset_of!(Self, $number), $name::OUTLINE)),*] },
+            );
 
             #[allow(non_snake_case, reason = "the names of the types are those of the values")]
             fn trace(&mut self, scan: &mut Scan<'_>) {
@@ -129,7 +149,7 @@ macro_rules! tuples {
     };
 }
 
-tuples!(T);
-tuples!(T U);
-tuples!(T U V);
-tuples!(T U V W);
+tuples!(T 0);
+tuples!(T 0 U 1);
+tuples!(T 0 U 1 V 2);
+tuples!(T 0 U 1 V 2 W 3);

@@ -59,6 +59,8 @@ impl<'h, A: Arena, B: BarrierPair> OwnedRoots<'h, A, B> {
         let place = heap.arena().alloc_descriptor(Layout::new::<Roots>())?.cast::<Roots>();
         // SAFETY: this is fresh memory with the layout of roots.
         unsafe { place.write(Roots::new()) };
+        // SAFETY: they were just written, and nothing else knows them.
+        unsafe { &mut *place.as_ptr() }.settle();
         Ok(Self { heap, place })
     }
 
@@ -121,9 +123,10 @@ where
         let fixed = Swept::create(heap, Typed, options)?;
         let moved_leaves = Swept::create(heap, Typed, options)?;
         let moved = Swept::create(heap, Typed, options)?;
+        let outline = roots.roots().outline_address();
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
-        let root = unsafe { heap.root_function(scan_roots, roots.place.as_ptr().cast()) }?;
+        let root = unsafe { heap.root_outlined_function(scan_roots, roots.place.as_ptr().cast(), outline) }?;
         // SAFETY: the roots stay in place until they are dropped, after this root (the order of the fields). If the
         // objects are leaked, nothing frees the roots. Any thread may scan them while the heap is stopped.
         let weak_root = unsafe { heap.root_weak_function(scan_weak_roots, roots.place.as_ptr().cast()) }?;

@@ -1,9 +1,11 @@
 //! Entries of tables whose keys are weak.
 
 use core::fmt;
+use core::mem::offset_of;
 
 use tripoint_core::{Arena, BarrierPair};
 
+use crate::outlines::type_outline::{PartOutline, TypeOutline};
 use crate::scans::scan::Scan;
 use crate::typed::inside::Inside;
 use crate::typed::link::Link;
@@ -77,12 +79,21 @@ impl<K: Referent + ?Sized, V: Referent + ?Sized> Default for WeakPair<'_, K, V> 
 
 // SAFETY: both references are passed on, as a weak pair, and written to their places. The types of their objects change
 // as `Referent::At` says.
-unsafe impl<K: Referent + ?Sized, V: Referent + ?Sized> Trace for WeakPair<'_, K, V> {
+unsafe impl<'g, K: Referent + ?Sized, V: Referent + ?Sized> Trace for WeakPair<'g, K, V> {
     type At<'n> = WeakPair<'n, K::At<'n>, V::At<'n>>;
     type Static = WeakPair<'static, K::Static, V::Static>;
 
     const HAS_REFERENCES: bool = true;
     const HAS_WEAK_LINKS: bool = true;
+    const OUTLINE: &'static TypeOutline = &TypeOutline::parts::<Self>(
+        "WeakPair",
+        const {
+            &[
+                PartOutline::new(offset_of!(Self, key), <WeakLink<'g, K> as Trace>::OUTLINE),
+                PartOutline::new(offset_of!(Self, value), <Link<'g, V> as Trace>::OUTLINE),
+            ]
+        },
+    );
 
     #[inline]
     fn trace(&mut self, scan: &mut Scan<'_>) {

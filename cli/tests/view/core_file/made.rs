@@ -85,12 +85,20 @@ fn memory(word: usize, version: u64) -> Memory {
     memory
 }
 
-pub(super) fn core(path: &Path, word: usize, rest: u64) {
+pub(crate) fn core(path: &Path, word: usize, rest: u64) {
     write(path, &memory(word, VERSION), rest);
 }
 
 pub(super) fn core_with_version(path: &Path, version: u64) {
     write(path, &memory(8, version), 0);
+}
+
+/// One with a listing of no heaps.
+pub(crate) fn core_with_heaps(path: &Path, word: usize, version: u64) {
+    let mut memory = Memory { word, bytes: vec![0; BYTES] };
+    memory.bytes[LAYOUT..LAYOUT + 16].copy_from_slice(b"tripointgc-heaps");
+    memory.set(LAYOUT + 16, &[version]);
+    write(path, &memory, 0);
 }
 
 /// Writes a core file with this memory, and after it as many bytes of zeros, which take no room on the disk.
