@@ -8,7 +8,8 @@ use core::ptr::NonNull;
 use tripoint_core::internal::DescriptorMemory;
 use tripoint_core::{
     Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay,
-    KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
+    KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolOptions, PoolSizes, RankSet, Result,
+    ensure, line,
 };
 
 use crate::classes::copies::Copies;
@@ -186,7 +187,8 @@ where
         if layout.size() > most {
             return Err(Error::FormatSize { size, limit: (most + size).saturating_sub(layout.size()) });
         }
-        let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
+        let passed = PoolOptions::new([shape.align.get(), shape.header, options.segment_size]);
+        let header = PoolHeader::create_with(heap.arena().clone(), K::CLASS, passed)?;
         let place = heap.arena().alloc_descriptor(layout)?.cast::<Pool<A, F>>();
         let member: NonNull<dyn Member + '_> = place;
         // SAFETY: only the lifetime changes. The link is taken off the list before the pool is dropped. If the
