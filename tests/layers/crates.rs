@@ -91,6 +91,7 @@ const LEAVES: &[&str] = &[
     "tripoint-cli",
     "decompress",
     "stop",
+    "point-log",
     "order-book",
     "exchange",
     "packet-path",

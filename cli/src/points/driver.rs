@@ -82,7 +82,7 @@ pub(super) struct Driver<'a, A: Arena, R> {
     threads: FxHashSet<u32>,
     calls: u64,
     replayed: u64,
-    /// The events of a heap.
+    /// Events of the log that are not replayed ([`Whose::passes_over`]).
     passed_over: u64,
     kinds: BTreeMap<&'static str, [u64; 2]>,
     otherwise: Otherwise,
@@ -98,9 +98,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         aim: Aim,
         created: RecordedEvent,
     ) -> Self {
-        let base = match created.fields {
-            Fields::CreateArena { base, .. } => base,
-            _ => 0,
+        let (base, is_of_system) = match &created.fields {
+            Fields::CreateArena { base, class, .. } => (*base, class.as_str() == Some("ArenaVm")),
+            _ => (0, false),
         };
         let mut driver = Self {
             arena,
@@ -108,7 +108,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             log,
             fates,
             aim,
-            whose: Whose { base, has_heap: fates.has_heap },
+            whose: Whose { base, is_of_system, has_heap: fates.has_heap },
             pools: BTreeMap::new(),
             ahead: VecDeque::new(),
             account: Account::default(),
@@ -167,7 +167,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     }
 
     fn is_passed_over(&self, fields: &Fields) -> bool {
-        self.whose.has_heap && fields.kind().is_some_and(Seen::is_of_heap)
+        fields.kind().is_some_and(|kind| self.whose.passes_over(kind))
     }
 
     /// Reads one event of the log. Returns whether there was one.

@@ -22,8 +22,33 @@ pub(super) struct Seen {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whose {
     pub(super) base: u64,
+    /// Whether its memory is the system's.
+    pub(super) is_of_system: bool,
     /// Whether it has a heap. The descriptors of the heap are not in the replay, so others are elsewhere.
     pub(super) has_heap: bool,
+}
+
+impl Whose {
+    /// Whether an event is passed over: when an arena of the system's memory commits it depends on options that the log
+    /// does not have, and what an arena with a heap does depends on the heap's collections.
+    pub(super) const fn passes_over(self, kind: EventKind) -> bool {
+        match kind {
+            EventKind::Grow | EventKind::Shrink => self.is_of_system || self.has_heap,
+            EventKind::GrowthRefused
+            | EventKind::Extend
+            | EventKind::Retract
+            | EventKind::BeginStop
+            | EventKind::Stop
+            | EventKind::PostponeStop
+            | EventKind::EndStop
+            | EventKind::BeginCollection
+            | EventKind::BeginSweep
+            | EventKind::EndCollection
+            | EventKind::BeginStep
+            | EventKind::EndStep => self.has_heap,
+            _ => false,
+        }
+    }
 }
 
 /// A number of an event.
@@ -48,7 +73,7 @@ macro_rules! compared {
 impl Seen {
     /// What is compared of an event of an arena like this; none of kinds that are not replayed, and of trips, which
     /// are counted.
-    pub(super) fn of(fields: &Fields, Whose { base, has_heap }: Whose) -> Option<Self> {
+    pub(super) fn of(fields: &Fields, Whose { base, has_heap, .. }: Whose) -> Option<Self> {
         let number = Part::Number;
         let at = |address: u64| Part::Place((address != 0).then(|| address.wrapping_sub(base)));
         // Those of a call are all of one point, which the replay finds by its buffer in the log.
@@ -208,27 +233,6 @@ impl Seen {
                 | EventKind::Empty
                 | EventKind::Commit
                 | EventKind::Abandon
-        )
-    }
-
-    /// Whether it says what an arena with a heap did: that is decided by the heap's collections, and is passed over.
-    pub(super) const fn is_of_heap(kind: EventKind) -> bool {
-        matches!(
-            kind,
-            EventKind::Grow
-                | EventKind::Shrink
-                | EventKind::GrowthRefused
-                | EventKind::Extend
-                | EventKind::Retract
-                | EventKind::BeginStop
-                | EventKind::Stop
-                | EventKind::PostponeStop
-                | EventKind::EndStop
-                | EventKind::BeginCollection
-                | EventKind::BeginSweep
-                | EventKind::EndCollection
-                | EventKind::BeginStep
-                | EventKind::EndStep
         )
     }
 
