@@ -29,12 +29,13 @@ pub(super) struct Whose {
 }
 
 impl Whose {
-    /// Whether an event is passed over: when an arena of the system's memory commits it depends on options that the log
-    /// does not have, and what an arena with a heap does depends on the heap's collections.
+    /// Whether an event is passed over: an arena that is frozen returns nothing to the system, and the log does not have
+    /// that; and what an arena with a heap does depends on the heap's collections.
     pub(super) const fn passes_over(self, kind: EventKind) -> bool {
         match kind {
-            EventKind::Grow | EventKind::Shrink => self.is_of_system || self.has_heap,
-            EventKind::GrowthRefused
+            EventKind::Shrink => self.is_of_system || self.has_heap,
+            EventKind::Grow
+            | EventKind::GrowthRefused
             | EventKind::Extend
             | EventKind::Retract
             | EventKind::BeginStop

@@ -18,7 +18,7 @@ pub(crate) struct Verdict {
     /// The events of the log, and those up to where the replay ended.
     pub(super) events: u64,
     pub(super) replayed: u64,
-    /// The events up to there that are not replayed: growth of an arena of the system's memory, and what a heap did.
+    /// The events up to there that are not replayed: memory returned to the system, and what an arena with a heap did.
     pub(super) passed_over: u64,
     /// The calls that were made.
     pub(super) calls: u64,
@@ -91,7 +91,7 @@ impl Verdict {
         let Self { events, replayed, passed_over, calls, threads, .. } = self;
         writeln!(out, "{replayed} of {events} events replayed: {calls} calls of {threads} threads")?;
         if *passed_over != 0 {
-            writeln!(out, "{passed_over} events are passed over: growth of the arena, and collections")?;
+            writeln!(out, "{passed_over} events of the arena or its heap are passed over")?;
         }
         if let Some(kinds) = &self.kinds {
             writeln!(out, "\n| event | log | replay |\n|---|--:|--:|")?;
