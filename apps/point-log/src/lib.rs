@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use tripoint_core::{Event, EventHook, ManualPool, PoolClass, Store};
 use tripoint_telemetry::{LoggedPool, LoggedStore, PointLog, PointLogger};
 
-/// The log, for as long as the program runs: an arena keeps its hook for ever.
+/// The log, for as long as the program runs: an arena keeps its hook forever.
 static LOG: OnceLock<PointLog<BufWriter<File>>> = OnceLock::new();
 
 /// Whether calls are logged.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
 use rustc_hash::FxHashSet;
-use tripoint::events::{Event, EventHook as _};
+use tripoint::events::Event;
 use tripoint::{Addr, Arena, BufferKind};
 use tripoint_telemetry::format::EventKind;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
@@ -134,7 +134,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             }
             if let Fields::DestroyArena { .. } = call.fields {
                 // The replay's arena is dropped after what there is was shown, and says the same.
-                self.hook.event(Event::DestroyArena { range: self.arena.range() });
+                self.hook.push(Event::DestroyArena { range: self.arena.range() });
                 self.compare(&call)?;
                 match self.next_call()? {
                     None => break,
@@ -156,7 +156,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     }
 
     /// The next event of the log that is not passed over.
-    fn next_event(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
+    fn next_replayed(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
         while let Some(event) = self.log.next_event()? {
             if !self.is_passed_over(&event.fields) {
                 return Ok(Some(event));
@@ -172,7 +172,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
 
     /// Reads one event of the log. Returns whether there was one.
     fn read(&mut self) -> Result<bool, Stopped> {
-        let Some(event) = self.next_event()? else { return Ok(false) };
+        let Some(event) = self.next_replayed()? else { return Ok(false) };
         if self.ahead.len() == EVENTS_MAX {
             let why = Impossible("more events of one call came before it than are replayed");
             return Err(Stopped::Impossible { event: event.serial, why });

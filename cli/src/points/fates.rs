@@ -43,7 +43,7 @@ impl Fates {
         Ok(fates)
     }
 
-    /// Remembers that so many bytes were committed of a reservation, if there was one.
+    /// Remembers that this number of bytes was committed of a reservation, if there was one.
     fn settle(&mut self, reserved: Option<(u64, u64)>, committed: u64) {
         if let Some((event, _)) = reserved.filter(|(_, size)| *size != committed) {
             self.partly.insert(event, committed);

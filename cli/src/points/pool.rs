@@ -335,7 +335,7 @@ impl<'a, P: FramePool + 'a> Stack<'a, P> {
         Self { whole: Whole::new(pool), hook }
     }
 
-    /// Pops the frame that began at this place, so many bytes ago. If there is none, one that began there: then the replay
+    /// Pops the frame that began at this place, that many bytes ago. If there is none, one that began there: then the replay
     /// pops another number of bytes.
     fn pop(&mut self, buffer: u64, init: u64, size: u64) -> Result<(), Impossible> {
         let point = self.whole.point(buffer)?;

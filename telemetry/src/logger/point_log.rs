@@ -122,7 +122,7 @@ impl<O: Write + Send> PointLog<O> {
     }
 
     /// Ends the log, which keeps nothing that happens later. Returns the number of events. This is how a log ends whose
-    /// arena is never dropped, or has to have its hook for ever, as those of the system's memory.
+    /// arena is never dropped, or has to have its hook forever, as those of the system's memory.
     ///
     /// # Errors
     /// The first error of the output since the log began. In the child of a fork, that the log is its parent's.

@@ -230,7 +230,7 @@ fn a_log_that_was_changed_or_cut_is_refused_at_its_event() {
     }
 }
 
-/// An output with room for so many bytes, as a disk that fills up.
+/// An output with room for that many bytes, as a disk that fills up.
 struct Full {
     written: Vec<u8>,
     room: usize,
@@ -275,7 +275,7 @@ fn a_program_goes_on_if_its_log_fails_and_the_log_has_what_was_before() {
     }
 }
 
-/// As the log of an arena has to, that keeps its hook for ever (design/point-log.md `.file.end`).
+/// As the log of an arena has to, that keeps its hook forever (design/point-log.md `.file.end`).
 #[test]
 fn a_log_that_is_shared_ends_and_keeps_nothing_more() {
     let log = PointLog::begin(Vec::new()).unwrap();

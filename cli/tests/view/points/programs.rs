@@ -70,7 +70,7 @@ pub(super) fn logged<P: ManualPool>(pool: P, log: &Log) -> Pool<'_, P> {
     LoggedPool::new(pool, always, log)
 }
 
-/// What a log has written, also while an arena has the log as its hook for ever.
+/// What a log has written, also while an arena has the log as its hook forever.
 #[derive(Clone, Default)]
 pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
 
