@@ -15,8 +15,9 @@ use tripoint::contract::{
     ViolationClass, ViolationSet,
 };
 use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, Step, SweptOptions, Tag};
-use tripoint::telemetry::{FileOptions, Telemetry};
-use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind};
+use tripoint::points::Control;
+use tripoint::telemetry::{FileOptions, PointLog, PointLogger, Telemetry};
+use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, PoolClass};
 use tripoint_oracle::Party;
 use tripoint_telemetry::reader::{Fields, Item, Reader, Start};
 
@@ -38,6 +39,15 @@ unsafe impl Format for Pairs {
             scan.fix(unsafe { first.add(index).as_mut() });
         }
     }
+}
+
+/// Makes a pair; none if a collection came between its reserve and its commit.
+fn make_pair<P: PoolClass, C: Control>(point: &mut AllocationPoint<'_, P, C>) -> Option<NonNull<u8>> {
+    let pair = point.reserve(PAIR).unwrap();
+    // SAFETY: the pair has room for two references.
+    unsafe { pair.as_ptr().cast().write([core::ptr::null_mut::<u8>(); 2]) };
+    // SAFETY: a whole pair.
+    unsafe { pair.commit() }.ok()
 }
 
 static CONTRACT: Contract = Contract::new();
@@ -161,11 +171,8 @@ fn collections_are_counted_on_each_thread_and_recorded() {
         };
         for _ in 0..COLLECTIONS {
             for _ in 0..2 {
-                let pair = point.reserve(PAIR).unwrap();
-                // SAFETY: the pair has room for two references.
-                unsafe { pair.as_ptr().cast().write([core::ptr::null_mut::<u8>(); 2]) };
-                // SAFETY: a whole pair. No collection came between, because this thread makes them.
-                slot.set(unsafe { pair.commit() }.unwrap().as_ptr());
+                // No collection came between, because this thread makes them.
+                slot.set(make_pair(&mut point).unwrap().as_ptr());
             }
             // The last one is kept.
             point.empty();
@@ -217,4 +224,46 @@ fn collections_are_counted_on_each_thread_and_recorded() {
     assert_eq!(of_collecting, [collections, steps, postponed.to_vec()].concat());
     let pause = [("give way", vec![2]), ("go on", vec![2])];
     assert_eq!(of_waiting, vec![pause; STOPS as usize].concat());
+}
+
+/// A thread that gives way does so between two calls: if it held the log's lock, another could not come to where it gives
+/// way, and the heap would not stop (design/point-log.md `.order.stops`).
+#[test]
+fn threads_whose_calls_are_logged_give_way() {
+    const PAIRS: usize = 100;
+    let log = PointLog::begin(std::io::sink()).unwrap();
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+    let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default()).unwrap();
+    let (party, is_over) = (Party::new(), AtomicBool::new(false));
+    let made = [const { AtomicUsize::new(0) }; 2];
+    thread::scope(|scope| {
+        let _member = party.enter();
+        for made in &made {
+            scope.spawn(|| {
+                let _member = party.enter();
+                let mutator = heap.register().unwrap();
+                let logger = PointLogger::new(|| true, &log);
+                // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+                let mut point =
+                    AllocationPoint::create_in(&pool, BufferKind::Mutator, logger, |buffer| unsafe {
+                        buffer.attend(&mutator)
+                    })
+                    .unwrap();
+                party.wait_until(|| {
+                    make_pair(&mut point);
+                    made.fetch_add(1, Ordering::SeqCst);
+                    is_over.load(Ordering::SeqCst)
+                });
+            });
+        }
+        let mut own = heap.register().unwrap();
+        let mut is_stopped = true;
+        for stop in 1..=10 {
+            party.wait_until(|| made.iter().all(|made| made.load(Ordering::SeqCst) > stop * PAIRS));
+            is_stopped &= own.stop(Duration::from_secs(60)).is_ok();
+        }
+        is_over.store(true, Ordering::SeqCst);
+        assert!(is_stopped, "a stop was postponed: {heap:?}");
+    });
 }

@@ -8,7 +8,7 @@ use tripoint_core::{Control, ManualPool, PoolBox};
 
 use crate::point::AllocationPoint;
 
-/// An object that is freed through a point when this is dropped, with which the call is over.
+/// An object that is freed through a point when this is dropped.
 struct FreedAtEnd<'a, 'pool, P: ManualPool, C: Control> {
     point: &'a mut AllocationPoint<'pool, P, C>,
     object: NonNull<u8>,
@@ -20,7 +20,6 @@ impl<P: ManualPool, C: Control> Drop for FreedAtEnd<'_, '_, P, C> {
         let Self { point, object, layout } = self;
         // SAFETY: only `free_reported` makes this value, once, of an object that its caller gives up.
         unsafe { P::free_in_buffer(point.own(), *object, *layout) };
-        point.slow().stops.end_call();
     }
 }
 
@@ -97,9 +96,8 @@ impl<P: ManualPool, C: Control> AllocationPoint<'_, P, C> {
     /// - Those of [`AllocationPoint::free`].
     #[cold]
     unsafe fn free_reported(&mut self, object: NonNull<u8>, layout: Layout) {
-        let point = self;
-        point.slow().stops.begin_call();
-        let freed = FreedAtEnd { point, object, layout };
+        let call = self.begin_call();
+        let freed = FreedAtEnd { point: &mut *call.0, object, layout };
         freed.point.slow().report_free(object, layout);
     }
 }

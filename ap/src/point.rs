@@ -14,6 +14,7 @@ use tripoint_core::{
 };
 
 use crate::protocol::trip::Tripper;
+use crate::slow::call::{Call, EndsCall};
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
 use crate::slow::slow_path::SlowPath;
 use crate::slow::stops::Stops;
@@ -115,12 +116,10 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
     /// Returns to the pool what is not allocated, and what was freed through this point. The allocation point becomes
     /// reset.
     pub fn empty(&mut self) {
-        let slow = self.slow();
-        slow.stops.begin_call();
-        slow.flush();
-        slow.empty();
-        slow.report_empty();
-        slow.stops.end_call();
+        let call = self.slow().begin_call();
+        call.0.flush();
+        call.0.empty();
+        call.0.report_empty();
     }
 
     /// Returns this allocation point once more, for an interface that lends points to code which cannot borrow them
@@ -207,11 +206,23 @@ impl<'pool, P: PoolClass, C: Control> AllocationPoint<'pool, P, C> {
         unsafe { (*slow).assume_init_mut() }
     }
 
+    /// Notifies a control that observes calls that one begins, and when it is over.
+    pub(crate) fn begin_call(&mut self) -> Call<&mut Self> {
+        self.slow().stops.begin_call();
+        Call(self)
+    }
+
     /// The address of the slow part.
     #[inline(always)]
     fn slow_cell(&self) -> *const UnsafeCell<MaybeUninit<SlowPath<'pool, P, C>>> {
         // SAFETY: a claimed descriptor is valid while the pool is borrowed.
         unsafe { &raw const (*self.descriptor.as_ptr()).slow }
+    }
+}
+
+impl<P: PoolClass, C: Control> EndsCall for &mut AllocationPoint<'_, P, C> {
+    fn end_call(&mut self) {
+        self.slow().stops.end_call();
     }
 }
 

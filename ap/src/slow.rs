@@ -3,6 +3,7 @@
 //! | file, from the ground up | |
 //! |---|---|
 //! | `objects` | what a form of reserve knows of its objects |
+//! | `call` | a call, until it returns or unwinds |
 //! | `stops` | how far the next stop is |
 //! | `descriptor` | the descriptor, which the shared part begins and the slow part ends |
 //! | `walk` | visiting and flipping every buffer of a pool |
@@ -10,6 +11,7 @@
 //! | `slow_path` | what the slow part keeps: attaching, detaching, counting, reporting |
 //! | `fill` | the cold halves of reserve and commit |
 
+pub(crate) mod call;
 pub(crate) mod descriptor;
 pub(crate) mod fill;
 pub(crate) mod objects;

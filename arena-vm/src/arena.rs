@@ -123,6 +123,7 @@ impl<P: Platform> ArenaVm<P> {
             commit_limit,
             range,
             memory,
+            options: arena.options.passed(),
             class: "ArenaVm",
         });
         if let Some(yielding) = arena.platform().yielding() {

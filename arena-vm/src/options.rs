@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::{Align, Error, EventHook, Result};
+use tripoint_core::{Align, Error, EventHook, PoolOptions, Result};
 
 use crate::chosen_memory::{HugePages, Placement};
 
@@ -282,6 +282,22 @@ impl ArenaVmOptions {
     /// may be spare.
     pub(crate) fn step_percent(&self) -> u8 {
         self.spare_percent().min(STEP_PERCENT)
+    }
+
+    /// The options that decide what is committed, and where, as the event of the creation has them: the spare share, how
+    /// grains are prefaulted (by the place among [`Prefault`]'s variants) and how many bytes that names, and a bit each for
+    /// grains that have memory once they are committed, for guards and for huge pages.
+    pub(crate) fn passed(&self) -> PoolOptions {
+        let (prefault, bytes) = match self.prefault {
+            Prefault::None => (0, 0),
+            Prefault::AtFill => (1, 0),
+            Prefault::Ahead(size) => (2, size),
+            Prefault::Size(size) => (3, size),
+            Prefault::Everything => (4, 0),
+        };
+        let bits = [self.grains_are_populated(), self.guard, self.huge_pages];
+        let flags = bits.into_iter().rev().fold(0, |flags, bit| flags << 1 | usize::from(bit));
+        PoolOptions::new([usize::from(self.spare_share), prefault, bytes, flags])
     }
 
     /// Whether spare memory is kept, however much there is.

@@ -8,6 +8,7 @@
 //! | `hook` | keeps the events of the replay |
 //! | `objects` | which objects are live, in the log and in the replay |
 //! | `pool` | a pool of the replay, with its points |
+//! | `heap_pool` | a pool of a heap, which does what the log says |
 //! | `classes` | makes pools from what the log says of them |
 //! | `account` | what the buffers and the arena should have counted |
 //! | `driver` | makes the calls, and compares |
@@ -19,6 +20,7 @@ mod account;
 mod classes;
 mod driver;
 mod fates;
+mod heap_pool;
 mod hook;
 mod objects;
 mod pool;

@@ -97,6 +97,7 @@ const LEAVES: &[&str] = &[
     "decompress",
     "stop",
     "wire",
+    "point-log",
     "order-book",
     "exchange",
     "packet-path",

@@ -87,12 +87,12 @@ impl<P: FramePool, C: Control> AllocationPoint<'_, P, C> {
     #[inline]
     pub unsafe fn pop(&mut self, frame: Frame) {
         if self.slow().stops.observes_calls() {
-            self.slow().stops.begin_call();
+            let call = self.begin_call();
             let (init, allocated) = (frame.init, frame.allocated);
-            let popped = self.slow().allocated().saturating_sub(allocated);
+            let popped = call.0.slow().allocated().saturating_sub(allocated);
             // SAFETY: the frame is of this point and not popped, none before it was, and nothing uses what came since.
-            unsafe { self.pop_unreported(frame) };
-            self.slow().report_pop(init, popped);
+            unsafe { call.0.pop_unreported(frame) };
+            call.0.slow().report_pop(init, popped);
         } else {
             // SAFETY: the frame is of this point and not popped, none before it was, and nothing uses what came since.
             unsafe { self.pop_unreported(frame) };
@@ -127,9 +127,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     #[cold]
     fn report_push(&mut self, init: Option<NonNull<u8>>) {
         let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
-        self.stops.begin_call();
-        self.stops.control.called(Event::PushFrame { pool, buffer, init });
-        self.stops.end_call();
+        let call = self.begin_call();
+        call.0.stops.control.called(Event::PushFrame { pool, buffer, init });
     }
 
     #[cold]
@@ -137,7 +136,6 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         let (Place { pool, buffer, .. }, init) = (self.place(), addr_of(init));
         // The objects were in memory at one time, so their sizes fit a `usize`.
         self.stops.control.called(Event::PopFrame { pool, buffer, init, size: popped as usize });
-        self.stops.end_call();
     }
 
     /// Moves `init` back in the block attached now.

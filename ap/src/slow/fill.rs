@@ -51,17 +51,17 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     /// What all forms of `reserve` have in common.
     #[inline(never)]
     fn reserve_objects(&mut self, layout: Layout, objects: &'static Objects) -> Option<NonNull<u8>> {
-        self.stops.begin_call();
-        let reserved = self.try_reserve(layout, objects);
+        let call = self.begin_call();
+        let slow = &mut *call.0;
+        let reserved = slow.try_reserve(layout, objects);
         match reserved {
             // This comes last, because the control may unwind; then the stop is withdrawn.
-            Ok(_) => self.stops.report_reserved(self.place()),
+            Ok(_) => slow.stops.report_reserved(slow.place()),
             Err(error) => {
-                self.failure = error;
-                self.report_refused(layout, objects, error);
+                slow.failure = error;
+                slow.report_refused(layout, objects, error);
             }
         }
-        self.stops.end_call();
         reserved.ok()
     }
 

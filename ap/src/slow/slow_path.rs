@@ -14,6 +14,7 @@ use tripoint_core::{
 
 use crate::protocol::buffer::{Buffer, CHECKS};
 use crate::protocol::owner::Owner;
+use crate::slow::call::{Call, EndsCall};
 use crate::slow::descriptor::{Descriptor, PoolBuffer};
 use crate::slow::stops::{Place, Stops};
 
@@ -76,6 +77,13 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
             let checked = self.buffer.check(CheckLevel::Cheap);
             aver!(checked.is_ok(), "{checked:?}");
         }
+    }
+
+    /// Notifies a control that observes calls that one begins, and when it is over.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) -> Call<&mut Self> {
+        self.stops.begin_call();
+        Call(self)
     }
 
     /// Returns what is not allocated to the pool.
@@ -237,12 +245,14 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     }
 
     /// Gives way to a collector, if one waits for this thread: returns what is not allocated to
-    /// the pool, and waits.
+    /// the pool, and waits. That is between two calls: the collector may wait for threads that wait for the end of this one.
     pub(crate) fn give_way(&mut self) {
         if P::GIVES_WAY && self.pool.wants_stop() {
             self.empty();
+            self.stops.end_call();
             // SAFETY: the buffer was just emptied, so it is reset.
             unsafe { P::give_way(self.own()) };
+            self.stops.begin_call();
         }
     }
 
@@ -310,6 +320,13 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
             let (pool, buffer, size) = (header.id(), self.buffer.id(), popped as usize);
             header.arena().event(Event::Empty { pool, buffer, base: Addr::ZERO, size });
         }
+    }
+}
+
+impl<P: PoolClass, C: Control> EndsCall for &mut SlowPath<'_, P, C> {
+    #[inline(always)]
+    fn end_call(&mut self) {
+        self.stops.end_call();
     }
 }
 

@@ -193,6 +193,40 @@ pub(crate) struct RunCommand {
     /// Where to write the report as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
+}
+
+/// Whether calls are logged.
+#[derive(Args, Debug)]
+pub(crate) struct LogArguments {
+    /// Logs every call on the pools and their points to this file, which `tripoint replay` replays: for --orders point. All
+    /// of them take longer then, also in the steady part.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) point_log: Option<PathBuf>,
+}
+
+impl LogArguments {
+    /// Begins the log, if one is asked for.
+    ///
+    /// # Errors
+    /// If orders live where calls are not logged, or if the file cannot be written.
+    pub(crate) fn begin(&self, orders: Home) -> Result<(), String> {
+        let Some(path) = &self.point_log else { return Ok(()) };
+        if orders != Home::Point {
+            return Err(format!(
+                "of orders in {orders} no calls are logged: with --point-log use --orders point"
+            ));
+        }
+        point_log::begin(path).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Ends the log, if there is one. Returns what failed.
+    pub(crate) fn end(&self) -> Option<String> {
+        let path = self.point_log.as_deref()?;
+        point_log::end().err().map(|error| format!("{}: {error}", path.display()))
+    }
 }
 
 impl RunCommand {
@@ -248,6 +282,9 @@ pub(crate) struct EngineCommand {
     /// What is wrong with it.
     #[arg(long, value_enum, requires = "flaw", default_value = "shares")]
     pub(crate) flaw_kind: FlawKind,
+
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
 }
 
 impl EngineCommand {

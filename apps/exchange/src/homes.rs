@@ -2,7 +2,8 @@
 
 use core::fmt::Display;
 
-use tripoint::{AllocationPoint, ArenaVm, Mfs, Store};
+use tripoint::points::Control;
+use tripoint::{AllocationPoint, ArenaVm, BufferKind, Mfs, Store};
 
 use crate::book::{Books, Level, Order, Plan};
 use crate::places::hand::{Hand, Index, Slots};
@@ -87,18 +88,8 @@ pub fn with_homes<V: HomeVisitor>(
             };
             Ok(visitor.visit([made(0)?, made(1)?]))
         }
-        Home::Point => {
-            let pools = [pools_for(arena, plans[0])?, pools_for(arena, plans[1])?];
-            let point = |pool| AllocationPoint::create(pool).map_err(text);
-            let made = |at: usize| {
-                let [orders, levels] = &pools[at];
-                let homes = (Pointed::new(point(orders)?), Pointed::new(point(levels)?));
-                warm::<PointedOrder, _>(orders)?;
-                warm::<PointedLevel, _>(levels)?;
-                Ok::<_, String>(HomeOf::<Points<'_>> { orders: homes.0, levels: homes.1, plan: plans[at] })
-            };
-            Ok(visitor.visit([made(0)?, made(1)?]))
-        }
+        Home::Point if point_log::is_on() => on_points(arena, plans, point_log::logger, visitor),
+        Home::Point => on_points(arena, plans, || (), visitor),
         Home::Owned => {
             let pool = |plan: Plan| {
                 let orders = Mfs::create_owned(
@@ -141,6 +132,31 @@ pub fn with_homes<V: HomeVisitor>(
         #[cfg(feature = "snmalloc")]
         Home::Snmalloc => Ok(on_heap(plans, || snmalloc_rs::SnMalloc, visitor)),
     }
+}
+
+/// Works with homes on points that have controls. Pools are made and dropped in the order of the log, if there is one:
+/// another thread may use the arena.
+fn on_points<C: Control, V: HomeVisitor>(
+    arena: &ArenaVm,
+    plans: [Plan; 2],
+    control: impl Fn() -> C,
+    visitor: V,
+) -> Result<V::Out, String> {
+    let pools = point_log::call(|| {
+        let [first, second] = plans.map(|plan| pools_for(arena, plan));
+        Ok::<_, String>([first?, second?])
+    })?;
+    let point = |pool| AllocationPoint::create_with(pool, BufferKind::Mutator, control()).map_err(text);
+    let made = |at: usize| {
+        let [orders, levels] = &pools[at];
+        let homes = (Pointed::new(point(orders)?), Pointed::new(point(levels)?));
+        warm::<PointedOrder, _>(&point_log::store(orders))?;
+        warm::<PointedLevel, _>(&point_log::store(levels))?;
+        Ok::<_, String>(HomeOf::<Points<'_, C>> { orders: homes.0, levels: homes.1, plan: plans[at] })
+    };
+    let out = visitor.visit([made(0)?, made(1)?]);
+    point_log::call(|| drop(pools));
+    Ok(out)
 }
 
 fn on_heap<A: core::alloc::GlobalAlloc, V: HomeVisitor>(

@@ -17,20 +17,22 @@ use clap::{Parser, ValueEnum};
 use exchange::check::check;
 use exchange::compare::{CompareOptions, Entrant, compare, compare_handed, compare_in_processes};
 use exchange::day::Day;
-use exchange::engine_run::{EngineOptions, run_engine};
+use exchange::engine_run::run_engine;
 use exchange::frames::{pack, pack_end};
 use exchange::outputs::{refuse_same, refuse_unwritable};
 use exchange::places::Home;
 use exchange::run::run;
 
-use crate::cli::{CheckCommand, Command, CompareCommand, DayCommand, FormName, Options, RunCommand};
+use crate::cli::{
+    CheckCommand, Command, CompareCommand, DayCommand, EngineCommand, FormName, Options, RunCommand,
+};
 
 fn main() -> ExitCode {
     let done = match Options::parse().command {
         Some(Command::Day(command)) => write_day(&command),
         Some(Command::Run(command)) => stoppable(|| keep_books(&command)),
         Some(Command::Compare(command)) => compare_as_asked(&command),
-        Some(Command::Engine(command)) => stoppable(|| match_orders(&command.options())),
+        Some(Command::Engine(command)) => stoppable(|| match_orders(&command)),
         Some(Command::Check(command)) => compare_with_naive(&command),
         None => first_run(),
     };
@@ -111,10 +113,12 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
         options.outputs.tops.as_deref(),
         options.outputs.trades.as_deref(),
         command.json.as_deref(),
+        command.log.point_log.as_deref(),
     ];
     let inputs = options.inputs.iter().chain(&options.orderbooks).map(PathBuf::as_path);
     refuse_same(inputs, &outputs).map_err(|why| vec![why])?;
     refuse_unwritable(&[command.json.as_deref()]).map_err(|why| vec![why])?;
+    command.log.begin(options.home).map_err(|why| vec![why])?;
     let outcome = run(&options).map_err(|why| vec![why])?;
     let inputs: Vec<_> = options.inputs.iter().map(|path| path.display().to_string()).collect();
     let day = options.day;
@@ -127,6 +131,7 @@ fn keep_books(command: &RunCommand) -> Result<(), Failures> {
         inputs.join(" ")
     };
     let mut failures = outcome.failures.clone();
+    failures.extend(command.log.end());
     failures.extend(print(&format!(
         "{:<22}{input}\n{}{:<22}{}\n{outcome}",
         "input",
@@ -150,9 +155,12 @@ fn print(text: &str) -> Option<String> {
     }
 }
 
-fn match_orders(options: &EngineOptions) -> Result<(), Failures> {
-    let outcome = run_engine(options).map_err(|why| vec![why])?;
+fn match_orders(command: &EngineCommand) -> Result<(), Failures> {
+    let options = command.options();
+    command.log.begin(options.home).map_err(|why| vec![why])?;
+    let outcome = run_engine(&options).map_err(|why| vec![why])?;
     let mut failures = outcome.failures.clone();
+    failures.extend(command.log.end());
     let gateway = if options.gateway { ", by a gateway" } else { "" };
     let ended = ended();
     failures.extend(print(&format!("{ended}{:<22}{}{gateway}\n{outcome}", "orders live in", options.home)));

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
+use point_log::Hook;
 use stop::threads::spawn;
 use tripoint::contract::{
     Arenas, Contract, ContractAllocator, Guard, HotThread, NoReason, Phase, PoolEvents, Record, RecordKind,
@@ -47,7 +48,7 @@ const THREADS: usize = 3;
 pub(crate) static CONTRACT: Contract<NoReason, THREADS> = Contract::new();
 
 /// Charges growth of the arena to the thread that caused it.
-static EVENTS: PoolEvents = PoolEvents;
+static EVENTS: (PoolEvents, Hook) = (PoolEvents, Hook);
 
 /// How often the warm-up plays the day that is for rehearsal.
 pub(crate) static ROUTES: [Route; 1] = [Route::with_minimum("rehearsal", 16)];

@@ -44,6 +44,9 @@ struct Options {
     /// The most values on the stack.
     #[arg(long, default_value_t = 1 << 18)]
     stack: usize,
+    /// Log every call on the points of the heap to this file, which `tripoint replay` replays.
+    #[arg(long, value_name = "FILE")]
+    point_log: Option<PathBuf>,
     /// Do not keep the value on top of the stack: a flaw that tests find.
     #[arg(long, hide = true)]
     forget: bool,
@@ -71,12 +74,24 @@ fn read_program(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     Ok(program)
 }
 
-/// Returns how many expressions of the program failed, or could not be read.
+/// Runs, and logs that if it is asked for. Returns how many expressions of the program failed, or could not be read.
 fn run(options: &Options) -> Result<usize, Box<dyn Error>> {
+    options.point_log.as_deref().map_or(Ok(()), point_log::begin)?;
+    let failures = evaluate(options)?;
+    point_log::end()?;
+    Ok(failures)
+}
+
+/// Evaluates the expressions of the program. Returns how many failed, or could not be read.
+fn evaluate(options: &Options) -> Result<usize, Box<dyn Error>> {
     let memory = options.memory.saturating_mul(1 << 10);
     let program = options.program.as_deref().map(|path| Ok::<_, String>((path, read_program(path, memory)?)));
     let program = program.transpose()?;
-    let arena = ArenaVm::create(ArenaVmOptions { commit_limit: memory, ..ArenaVmOptions::default() })?;
+    let arena = ArenaVm::create(ArenaVmOptions {
+        commit_limit: memory,
+        event_hook: Some(&point_log::Hook),
+        ..ArenaVmOptions::default()
+    })?;
     let heap = Heap::create(&arena, HeapOptions::default())?;
     let stack = Stack::new(options.stack, options.forget);
     let _stressed = options.stress.then(|| heap.stress());

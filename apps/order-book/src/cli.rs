@@ -81,6 +81,11 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     pub(crate) telemetry: TelemetryOptions,
+
+    /// Logs every call on the pools and their points to this file, which `tripoint replay` replays. All of them
+    /// take longer then, also in the steady part.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["history", "telemetry", "sample"])]
+    pub(crate) point_log: Option<PathBuf>,
 }
 
 impl Options {

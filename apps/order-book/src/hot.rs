@@ -4,8 +4,9 @@
 use core::time::Duration;
 use std::time::Instant;
 
+use point_log::{Logger, logger};
 use tripoint::contract::Guard;
-use tripoint::{AllocationPoint, ArenaVm, ManualPool, Store};
+use tripoint::{AllocationPoint, ArenaVm, BufferKind, ManualPool, Store};
 
 use crate::books::{BookCounts, Books, BooksMemory, Gaps};
 use crate::coordinator::{Coordinator, Reason};
@@ -116,7 +117,7 @@ pub struct Pools<'pool, L, S> {
 pub struct HotThread<'pool, L: Store, S: ManualPool, T: Strategy = ()> {
     strategy: T,
     keeper: Keeper<'pool, L>,
-    scratch: AllocationPoint<'pool, S>,
+    scratch: AllocationPoint<'pool, S, Logger>,
     rehearsal: Rehearsal<'pool, L>,
     preparation: Preparation,
     pools: Pools<'pool, L, S>,
@@ -143,7 +144,8 @@ impl<'pool, L: Store, S: ManualPool, T: Strategy> HotThread<'pool, L, S, T> {
         touch_stack();
         let guard = coordinator.register().map_err(HotCause::NotRegistered)?;
         extend_pool(pools.levels, preparation.memory.levels).map_err(HotCause::NoLevels)?;
-        let mut scratch = AllocationPoint::create(pools.scratch).map_err(HotCause::NoScratch)?;
+        let mut scratch = AllocationPoint::create_with(pools.scratch, BufferKind::Mutator, logger())
+            .map_err(HotCause::NoScratch)?;
         drop(scratch.batch::<Entry>(entries_bound(BLOCK_SIZE)).map_err(HotCause::NoScratch)?);
         let historian = pools.history.map(|objects| Historian::prepare(objects, preparation.history));
         let historian = historian.transpose().map_err(HotCause::NoHistory)?;

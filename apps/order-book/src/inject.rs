@@ -7,6 +7,7 @@ use core::str::FromStr;
 use core::sync::atomic::{AtomicU8, Ordering};
 use core::time::Duration;
 
+use tripoint::points::Control;
 use tripoint::{AllocationPoint, ManualPool};
 
 use crate::handoff::BLOCK_SIZE;
@@ -78,10 +79,10 @@ static FRESH: [AtomicU8; MAPPED] = [const { AtomicU8::new(0) }; MAPPED];
 
 impl Injection {
     /// Does it, to a point and its pool, and to the history.
-    pub fn commit<S: ManualPool>(
+    pub fn commit<S: ManualPool, C: Control>(
         self,
         pool: &S,
-        point: &mut AllocationPoint<'_, S>,
+        point: &mut AllocationPoint<'_, S, C>,
         historian: Option<&mut Historian<'_>>,
     ) {
         match self {
@@ -145,7 +146,7 @@ fn inject_malloc() {
 }
 
 #[inline(never)]
-fn inject_fill<S: ManualPool>(point: &mut AllocationPoint<'_, S>) {
+fn inject_fill<S: ManualPool, C: Control>(point: &mut AllocationPoint<'_, S, C>) {
     point.empty();
     // As large as the buffer was, so that later records find room.
     drop(black_box(point.batch::<Entry>(entries_bound(BLOCK_SIZE))));

@@ -1,5 +1,6 @@
 //! One record at a time: a line to a message to the books, all memory from pools.
 
+use tripoint::points::Control;
 use tripoint::{AllocationPoint, ManualPool, Store};
 
 use crate::books::{Books, Record, Unkept};
@@ -27,10 +28,10 @@ impl<'pool, P: Store> Keeper<'pool, P> {
     ///
     /// # Errors
     /// If the record is malformed, or the books do not take it; nothing has changed then.
-    pub fn keep<S: ManualPool>(
+    pub fn keep<S: ManualPool, C: Control>(
         &mut self,
         line: &[u8],
-        scratch: &mut AllocationPoint<'_, S>,
+        scratch: &mut AllocationPoint<'_, S, C>,
         strategy: &mut impl Strategy,
     ) -> Result<Message, HotFailure> {
         let number = self.tally.messages + 1;

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 
+use point_log::{Logged, logged};
 use tripoint::{ArenaVm, Mfs, MfsOptions, PoolBox, Result, UnitLayout};
 
 use crate::decimal::Decimal;
@@ -12,14 +13,14 @@ use crate::record::{Entry, Side, Span};
 const PIECE: usize = 8;
 
 /// The pool that pieces come from.
-pub type KeptPool<'arena> = Mfs<&'arena ArenaVm, UnitLayout>;
+pub type KeptPool<'arena> = Logged<Mfs<&'arena ArenaVm, UnitLayout>>;
 
 /// Creates a pool for pieces.
 ///
 /// # Errors
 /// The arena's.
 pub fn create_pool(arena: &ArenaVm) -> Result<KeptPool<'_>> {
-    Mfs::create(arena, UnitLayout::new(Layout::new::<Piece<'_>>())?, MfsOptions::default())
+    Mfs::create(arena, UnitLayout::new(Layout::new::<Piece<'_>>())?, MfsOptions::default()).map(logged)
 }
 
 /// How many pieces an update takes, by the number of its entries.

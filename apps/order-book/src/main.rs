@@ -70,10 +70,13 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(bool, Vec<Failure>), Failure> {
     stop::install().map_err(Failure::new)?;
     telemetry::begin(&options.telemetry)?;
+    let no_log = |error| Failure::new(format_args!("the calls cannot be logged: {error}"));
+    options.point_log.as_deref().map_or(Ok(()), point_log::begin).map_err(no_log)?;
     let progress = feed::progress_bar();
     let Outcome { hot, reference, contract, places, has_failed_fast, mut failures } =
         keep_books(options, feed::open_all(&options.feed, &progress))?;
     progress.finish_and_clear();
+    failures.extend(point_log::end().map_err(no_log).err());
     if failures.is_empty() && !has_failed_fast {
         failures.extend(book_report::failures(&hot, &places));
     }
@@ -115,9 +118,14 @@ fn keep_books(options: &Options, inputs: Vec<Input>) -> Result<Outcome, Failure>
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let kept = kept::create_pool(&arena).map_err(Failure::new)?;
     let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
-    let heap = Heap::create(&arena, HeapOptions::default()).map_err(Failure::new)?;
-    let history = options.history.map(|_| historian::create_objects(&heap)).transpose();
-    let history = history.map_err(Failure::new)?;
+    let heap = options.history.map(|_| Heap::create(&arena, HeapOptions::default())).transpose();
+    let heap = heap.map_err(Failure::new)?;
+    let history = heap.as_ref().map(historian::create_objects).transpose().map_err(Failure::new)?;
+    if point_log::is_on() {
+        let (logged, rehearsed) = (point_log::store(&levels), point_log::store(&rehearsed));
+        let pools = Pools { arena: &arena, levels: &logged, kept: &kept, scratch: &scratch, history: None };
+        return run_threads(options, inputs, pools, &rehearsed, || ());
+    }
     if !telemetry::may_sample(&options.telemetry) {
         return run_threads(
             options,

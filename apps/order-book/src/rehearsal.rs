@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use indicatif::ProgressBar;
+use tripoint::points::Control;
 use tripoint::{AllocationPoint, ManualPool, Store};
 
 use crate::books::{Books, BooksMemory, Gaps};
@@ -64,7 +65,7 @@ impl<'pool, P: Store> Rehearsal<'pool, P> {
     }
 
     /// Refuses records, so that the hot thread has run the code of a failure before.
-    pub fn refuse<S: ManualPool>(&mut self, scratch: &mut AllocationPoint<'_, S>) {
+    pub fn refuse<S: ManualPool, C: Control>(&mut self, scratch: &mut AllocationPoint<'_, S, C>) {
         for line in REFUSED {
             let _ = core::hint::black_box(self.refusing.keep(line, scratch, &mut ()));
         }

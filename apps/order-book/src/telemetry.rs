@@ -5,6 +5,7 @@ use core::fmt;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use point_log::Hook;
 use serde::Serialize;
 use tripoint::contract::PoolEvents;
 use tripoint::events::EventHook;
@@ -17,14 +18,16 @@ use tripoint::{PoolClass, Store};
 use crate::failure::Failure;
 use crate::options::TelemetryOptions;
 
-/// Tells the contract of fills and growth.
-static POOL_EVENTS: PoolEvents = PoolEvents;
+/// Tells the contract of fills and growth, and the log of points, if there is one.
+static POOL_EVENTS: Events = (PoolEvents, Hook);
+
+type Events = (PoolEvents, Hook);
 
 /// The telemetry, if it is wanted.
 static TELEMETRY: OnceLock<Telemetry> = OnceLock::new();
 
-/// Tells the contract and the telemetry.
-static BOTH: OnceLock<(PoolEvents, ArenaHook<'static>)> = OnceLock::new();
+/// Tells these and the telemetry.
+static BOTH: OnceLock<(Events, ArenaHook<'static>)> = OnceLock::new();
 
 /// The switch of all samplers. Runs with the same input draw the same bytes.
 static SAMPLING: Sampling = Sampling::off(0x5eed);
@@ -40,7 +43,7 @@ pub fn begin(options: &TelemetryOptions) -> Result<(), Failure> {
     if let Some(path) = &options.telemetry {
         let telemetry = create(path.as_deref())?;
         let telemetry = TELEMETRY.get_or_init(|| telemetry);
-        BOTH.get_or_init(|| (PoolEvents, telemetry.arena_hook()));
+        BOTH.get_or_init(|| (POOL_EVENTS, telemetry.arena_hook()));
     }
     SAMPLING.set_sites(options.telemetry.is_some());
     SAMPLING.set_mean(options.sample.and_then(Mean::new));

@@ -1,4 +1,5 @@
-//! What the buffers and the arena should have counted, worked out from the events of the log alone.
+//! What the buffers and the arena should have counted, worked out from the events of the log alone. Sums of a log that
+//! was changed may wrap.
 
 use rustc_hash::FxHashMap;
 use tripoint::ArenaCounts;
@@ -39,10 +40,12 @@ impl Account {
             Fields::DestroyPoint { buffer, .. } => _ = self.buffers.remove(&buffer),
             Fields::Fill { buffer, size, .. } => {
                 self.fills += 1;
-                self.each(buffer, |bytes| bytes.filled += size);
+                self.each(buffer, |bytes| bytes.filled = bytes.filled.wrapping_add(size));
             }
-            Fields::Empty { buffer, size, .. } => self.each(buffer, |bytes| bytes.emptied += size),
-            Fields::Trip { requests, .. } => self.trips += requests,
+            Fields::Empty { buffer, size, .. } => {
+                self.each(buffer, |bytes| bytes.emptied = bytes.emptied.wrapping_add(size));
+            }
+            Fields::Trip { requests, .. } => self.trips = self.trips.wrapping_add(requests),
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ use tripoint::{
     UnitLayout,
 };
 
+use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
 use super::pool::{Manual, Pool, Stack};
@@ -37,6 +38,9 @@ pub(super) fn make<'a, A: Arena>(
     other: Option<OtherClass>,
 ) -> Result<Result<MadePool<'a>>, Impossible> {
     let options = options.map(|option| option as usize);
+    if heap_pool::is_of_heap(class) {
+        return heap_pool::make(arena, hook, class, options[0]);
+    }
     if let Some(other) = other.filter(|_| class != "SNC") {
         return Ok(make_other(arena, hook, other));
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
 use rustc_hash::FxHashSet;
+use tripoint::events::Event;
 use tripoint::{Addr, Arena, BufferKind};
 use tripoint_telemetry::format::EventKind;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
@@ -17,13 +18,17 @@ use super::fates::Fates;
 use super::hook::Hook;
 use super::objects::Impossible;
 use super::pool::{Call, Pool};
-use super::seen::Seen;
+use super::seen::{Seen, Whose};
 use super::state::{PointState, PoolState, State};
-use super::verdict::{Divergence, Verdict};
+use super::verdict::{Divergence, Otherwise, Verdict};
 
 /// The most trips that the replay requests before one call.
 const TRIPS_MAX: u64 = 1 << 20;
 
+/// The most events of one call, which are kept until the call is found.
+const EVENTS_MAX: usize = 1 << 20;
+
+const SECOND_ARENA: Impossible = Impossible("a second arena is not replayed: log each arena by itself");
 const NO_POOL: Impossible = Impossible("there is no such pool, which the log should have from its beginning");
 
 /// Why a replay ends before the log does.
@@ -68,8 +73,8 @@ pub(super) struct Driver<'a, A: Arena, R> {
     log: LogReader<R>,
     fates: &'a Fates,
     aim: Aim,
-    /// The base of the arena in the log.
-    base: u64,
+    /// The arena in the log.
+    whose: Whose,
     pools: BTreeMap<u64, Box<dyn Pool + 'a>>,
     /// Events of the log up to the next call.
     ahead: VecDeque<Logged>,
@@ -77,8 +82,10 @@ pub(super) struct Driver<'a, A: Arena, R> {
     threads: FxHashSet<u32>,
     calls: u64,
     replayed: u64,
+    /// Events of the log that are not replayed ([`Whose::passes_over`]).
+    passed_over: u64,
     kinds: BTreeMap<&'static str, [u64; 2]>,
-    otherwise: [u64; 2],
+    otherwise: Otherwise,
 }
 
 impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
@@ -91,9 +98,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         aim: Aim,
         created: RecordedEvent,
     ) -> Self {
-        let base = match created.fields {
-            Fields::CreateArena { base, .. } => base,
-            _ => 0,
+        let (base, is_of_system) = match &created.fields {
+            Fields::CreateArena { base, class, .. } => (*base, class.as_str() == Some("ArenaVm")),
+            _ => (0, false),
         };
         let mut driver = Self {
             arena,
@@ -101,15 +108,16 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             log,
             fates,
             aim,
-            base,
+            whose: Whose { base, is_of_system, has_heap: fates.has_heap },
             pools: BTreeMap::new(),
             ahead: VecDeque::new(),
             account: Account::default(),
             threads: FxHashSet::default(),
             calls: 0,
             replayed: 0,
+            passed_over: 0,
             kinds: BTreeMap::new(),
-            otherwise: [0; 2],
+            otherwise: Otherwise::default(),
         };
         driver.push(created);
         driver
@@ -125,9 +133,15 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 break;
             }
             if let Fields::DestroyArena { .. } = call.fields {
-                // The replay's arena is dropped after what there is was shown.
-                self.replayed += self.ahead.len() as u64;
-                break;
+                // The replay's arena is dropped after what there is was shown, and says the same.
+                self.hook.push(Event::DestroyArena { range: self.arena.range() });
+                self.compare(&call)?;
+                match self.next_call()? {
+                    None => break,
+                    Some(call) => {
+                        return Err(Stopped::Impossible { event: call.serial, why: SECOND_ARENA });
+                    }
+                }
             }
             self.make(&call).map_err(|why| Stopped::Impossible { event: call.serial, why })?;
             self.compare(&call)?;
@@ -137,14 +151,34 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     }
 
     fn push(&mut self, event: RecordedEvent) {
-        let seen = Seen::of(&event.fields, self.base);
+        let seen = Seen::of(&event.fields, self.whose);
         self.ahead.push_back(Logged { event, seen });
+    }
+
+    /// The next event of the log that is not passed over.
+    fn next_replayed(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
+        while let Some(event) = self.log.next_event()? {
+            if !self.is_passed_over(&event.fields) {
+                return Ok(Some(event));
+            }
+            self.passed_over += 1;
+        }
+        Ok(None)
+    }
+
+    fn is_passed_over(&self, fields: &Fields) -> bool {
+        fields.kind().is_some_and(|kind| self.whose.passes_over(kind))
     }
 
     /// Reads one event of the log. Returns whether there was one.
     fn read(&mut self) -> Result<bool, Stopped> {
-        let Some(event) = self.log.next_event()? else { return Ok(false) };
-        let is_replayed = Seen::of(&event.fields, 0).is_some() || matches!(event.fields, Fields::Trip { .. });
+        let Some(event) = self.next_replayed()? else { return Ok(false) };
+        if self.ahead.len() == EVENTS_MAX {
+            let why = Impossible("more events of one call came before it than are replayed");
+            return Err(Stopped::Impossible { event: event.serial, why });
+        }
+        let is_replayed =
+            Seen::of(&event.fields, self.whose).is_some() || matches!(event.fields, Fields::Trip { .. });
         if !is_replayed {
             let why = Impossible("events of this kind are not replayed");
             return Err(Stopped::Impossible { event: event.serial, why });
@@ -169,15 +203,28 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         }
     }
 
-    /// Makes a call, after the trips that it observed.
+    /// Makes a call, after the trips that it observed, and what the log decides for pools of a heap.
     fn make(&mut self, call: &RecordedEvent) -> Result<(), Impossible> {
+        let mut trips = 0_u64;
         for Logged { event, .. } in &self.ahead {
-            if let Fields::Trip { pool, buffer, requests, .. } = event.fields {
-                if requests > TRIPS_MAX {
-                    return Err(Impossible("more trips than are replayed were requested before it"));
+            let found = |pool| self.pools.get(pool).ok_or(NO_POOL);
+            let prepared = match &event.fields {
+                Fields::Trip { pool, buffer, requests, .. } => {
+                    trips = trips.saturating_add(*requests);
+                    if trips > TRIPS_MAX {
+                        return Err(Impossible("more trips than are replayed were requested before it"));
+                    }
+                    found(pool).and_then(|pool| pool.whole().trip(*buffer, *requests))
                 }
-                self.pools.get(&pool).ok_or(NO_POOL)?.whole().trip(buffer, requests)?;
-            }
+                Fields::Fill { pool, base, size, .. } => {
+                    found(pool).and_then(|pool| pool.decide_fill(base.wrapping_sub(self.whose.base), *size))
+                }
+                Fields::RefuseReserve { pool, error, .. } => {
+                    found(pool).map(|pool| pool.decide_refusal(error.as_str().unwrap_or_default()))
+                }
+                _ => Ok(()),
+            };
+            self.otherwise.leave_out_if(self.aim.other, prepared)?;
         }
         match call.fields {
             Fields::CreatePool { pool, option_1, option_2, option_3, option_4, option_5, class, .. } => {
@@ -189,14 +236,17 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 }
                 Ok(())
             }
-            Fields::DestroyPool { pool, .. } => self.pools.remove(&pool).map(drop).ok_or(NO_POOL),
-            _ => self.make_in_pool(call),
+            Fields::DestroyPool { pool, .. } => {
+                let removed = self.pools.remove(&pool).map(drop).ok_or(NO_POOL);
+                self.otherwise.leave_out_if(self.aim.other, removed)
+            }
+            _ => {
+                let (pool, buffer, call) = self.call_of(call)?;
+                let pool = self.pools.get_mut(&pool).ok_or(NO_POOL);
+                let made = pool.and_then(|pool| pool.call(buffer, call));
+                self.otherwise.leave_out_if(self.aim.other, made)
+            }
         }
-    }
-
-    fn make_in_pool(&mut self, call: &RecordedEvent) -> Result<(), Impossible> {
-        let (pool, buffer, call) = self.call_of(call)?;
-        self.pools.get_mut(&pool).ok_or(NO_POOL)?.call(buffer, call)
     }
 
     /// The pool, the buffer and the call of an event; zero for no buffer.
@@ -212,7 +262,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             }
             Fields::DestroyPoint { pool, buffer, .. } => (pool, buffer, Call::DestroyPoint),
             Fields::Reserve { pool, buffer, object, size, unit, requested, align, .. } => {
-                let (layout, committed) = (layout(requested, align)?, self.fates.committed(*serial));
+                let (layout, committed) = (layout(requested, align)?, self.fates.committed(*serial, size));
                 let (size, unit) = (size as usize, unit as usize);
                 (pool, buffer, Call::Reserve { layout, object, size, unit, committed })
             }
@@ -222,7 +272,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             }
             Fields::EmptyPoint { pool, buffer, .. } => (pool, buffer, Call::Empty),
             Fields::PushFrame { pool, buffer, init, .. } => (pool, buffer, Call::Push { init }),
-            Fields::PopFrame { pool, buffer, init, .. } => (pool, buffer, Call::Pop { init }),
+            Fields::PopFrame { pool, buffer, init, size, .. } => (pool, buffer, Call::Pop { init, size }),
             Fields::FreeAtPoint { pool, buffer, object, size, align, .. } => {
                 (pool, buffer, Call::FreeAtPoint { object, layout: layout(size, align)? })
             }
@@ -239,7 +289,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 let (from, to) = (layout(size, align)?, layout(new_size, new_align)?);
                 (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
             }
-            _ => return Err(Impossible("a second arena is not replayed: log each arena by itself")),
+            _ => return Err(SECOND_ARENA),
         })
     }
 
@@ -252,7 +302,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             self.count(&events);
             return Ok(());
         }
-        let base = self.arena.range().base().get() as u64;
+        let whose = Whose { base: self.arena.range().base().get() as u64, ..self.whose };
         let (mut logged_trips, mut trips) = (0, 0);
         for event in events {
             let replayed = RecordedEvent::of(&event).fields;
@@ -260,7 +310,10 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 trips += requests;
                 continue;
             }
-            let seen = Seen::of(&replayed, base);
+            if self.is_passed_over(&replayed) {
+                continue;
+            }
+            let seen = Seen::of(&replayed, whose);
             let logged = self.next_logged(&mut logged_trips)?;
             let is_same = logged.as_ref().is_some_and(|it| it.seen == seen && it.event.thread == call.thread);
             if !is_same {
@@ -287,21 +340,22 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             self.replayed += 1;
             self.account.add(&logged.event.fields);
             match logged.event.fields {
-                Fields::Trip { requests, .. } => *trips += requests,
+                Fields::Trip { requests, .. } => *trips = trips.wrapping_add(requests),
                 _ => return Ok(Some(logged)),
             }
         }
     }
 
     /// On another class: counts what the call did in the log and in the replay.
-    fn count(&mut self, events: &[tripoint::events::Event]) {
+    fn count(&mut self, events: &[Event]) {
         let replayed: Vec<_> = events.iter().map(|event| RecordedEvent::of(event).fields).collect();
         let kind = |fields: &Fields| fields.kind().map_or("", EventKind::name);
-        let refusal = |fields: &Fields| Seen::of(fields, 0).is_some_and(Seen::is_refusal);
+        let whose = self.whose;
+        let refusal = |fields: &Fields| Seen::of(fields, whose).is_some_and(Seen::is_refusal);
         let was_refused = self.ahead.iter().any(|logged| refusal(&logged.event.fields));
         match (was_refused, replayed.iter().any(refusal)) {
-            (false, true) => self.otherwise[0] += 1,
-            (true, false) => self.otherwise[1] += 1,
+            (false, true) => self.otherwise.refused += 1,
+            (true, false) => self.otherwise.served += 1,
             _ => {}
         }
         for logged in self.ahead.drain(..) {
@@ -356,7 +410,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     }
 
     fn divergence(&self, event: u64, call: &RecordedEvent, logged: String, replayed: String) -> Stopped {
-        let seen = Seen::of(&call.fields, self.base);
+        let seen = Seen::of(&call.fields, self.whose);
         let call_text = seen.map(|seen| seen.to_string()).unwrap_or_default();
         Stopped::Diverged(Box::new(Divergence {
             event,
@@ -377,6 +431,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         Verdict {
             events: self.fates.events,
             replayed: self.replayed,
+            passed_over: self.passed_over,
             calls: self.calls,
             threads: self.threads.len(),
             divergence,
@@ -388,7 +443,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
 
     fn state_now(&self) -> State {
         let base = self.arena.range().base();
-        let (shift, mut state) = (base.get().wrapping_sub(self.base as usize), State::default());
+        let (shift, mut state) = (base.get().wrapping_sub(self.whose.base as usize), State::default());
         for (&number, pool) in &self.pools {
             let mut found = PoolState::new(number, pool.whole().class(), pool.whole().sizes_now());
             pool.whole().look(&mut |buffer, now, filled, emptied| {

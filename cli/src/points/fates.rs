@@ -7,37 +7,51 @@ use rustc_hash::FxHashMap;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
 use tripoint_telemetry::{LogError, LogReader};
 
+use super::heap_pool;
+
 /// What became of the reservations of a log.
 #[derive(Debug, Default)]
 pub(super) struct Fates {
-    /// The bytes that were committed of the reservation whose event has this number.
-    committed: FxHashMap<u64, u64>,
+    /// The bytes that were committed of the reservation whose event has this number, if these are not all.
+    partly: FxHashMap<u64, u64>,
     /// The number of events.
     pub(super) events: u64,
+    /// Whether there are pools of a heap.
+    pub(super) has_heap: bool,
 }
 
 impl Fates {
     /// Reads a whole log.
     pub(super) fn read<R: Read>(mut log: LogReader<R>) -> Result<Self, LogError> {
+        // The last reservation of each buffer: its event, and its size.
         let (mut fates, mut reserved) = (Self::default(), FxHashMap::default());
         while let Some(RecordedEvent { serial, fields, .. }) = log.next_event()? {
             fates.events += 1;
             match fields {
-                Fields::Reserve { buffer, .. } => _ = reserved.insert(buffer, serial),
-                Fields::Commit { buffer, size, .. } => {
-                    if let Some(reserve) = reserved.remove(&buffer) {
-                        fates.committed.insert(reserve, size);
-                    }
+                Fields::CreatePool { class, .. } => {
+                    fates.has_heap |= class.as_str().is_some_and(heap_pool::is_of_heap);
                 }
-                Fields::Abandon { buffer, .. } => _ = reserved.remove(&buffer),
+                Fields::Reserve { buffer, size, .. } => {
+                    fates.settle(reserved.insert(buffer, (serial, size)), 0);
+                }
+                Fields::Commit { buffer, size, .. } => fates.settle(reserved.remove(&buffer), size),
+                Fields::Abandon { buffer, .. } => fates.settle(reserved.remove(&buffer), 0),
                 _ => {}
             }
         }
+        reserved.into_values().for_each(|reserved| fates.settle(Some(reserved), 0));
         Ok(fates)
     }
 
-    /// The bytes that were committed of a reservation: none if it was abandoned, or if the log ends before.
-    pub(super) fn committed(&self, reserve: u64) -> usize {
-        self.committed.get(&reserve).map_or(0, |&size| size as usize)
+    /// Remembers that this number of bytes was committed of a reservation, if there was one.
+    fn settle(&mut self, reserved: Option<(u64, u64)>, committed: u64) {
+        if let Some((event, _)) = reserved.filter(|(_, size)| *size != committed) {
+            self.partly.insert(event, committed);
+        }
+    }
+
+    /// The bytes that were committed of a reservation of this size: none if it was abandoned, or if the log ends before.
+    pub(super) fn committed(&self, reserve: u64, size: u64) -> usize {
+        *self.partly.get(&reserve).unwrap_or(&size) as usize
     }
 }

@@ -15,10 +15,15 @@ impl Hook {
     pub(super) fn take(&self, events: &mut Vec<Event>) {
         events.append(&mut self.events.lock().unwrap_or_else(PoisonError::into_inner));
     }
+
+    /// Keeps an event.
+    pub(super) fn push(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
 }
 
 impl EventHook for Hook {
     fn event(&self, event: Event) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.push(event);
     }
 }

@@ -12,9 +12,14 @@ pub(super) struct Impossible(pub(super) &'static str);
 const NOT_ALLOCATED: Impossible = Impossible("it frees or resizes what is not allocated");
 const OTHER_LAYOUT: Impossible = Impossible("it frees or resizes an object with another layout than it has");
 
-/// The live objects of a pool, by their addresses in the log.
-#[derive(Debug, Default)]
-pub(super) struct Objects(BTreeMap<u64, Object>);
+/// The live objects of a pool.
+#[derive(Debug)]
+pub(super) struct Objects {
+    /// By their addresses in the log.
+    live: BTreeMap<u64, Object>,
+    /// The alignment, in bytes, of every object of the pool, and of its size.
+    granule: usize,
+}
 
 /// Memory that was allocated by one call.
 #[derive(Clone, Copy, Debug)]
@@ -31,58 +36,56 @@ pub(super) struct Object {
 /// How memory was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
-    /// In the pool, with this alignment: it is freed with a layout that has the same, and takes the same room.
-    InPool(usize),
-    /// At a point, in one piece.
-    AtPoint,
+    /// In one piece.
+    Whole,
     /// At a point, as a batch, whose objects may be freed one by one.
     AsBatch,
 }
 
 impl Objects {
+    pub(super) const fn new(granule: usize) -> Self {
+        Self { live: BTreeMap::new(), granule }
+    }
+
     pub(super) fn insert(&mut self, logged: u64, object: Object) {
-        self.0.insert(logged, object);
+        self.live.insert(logged, object);
     }
 
     /// Takes out an object that is to be freed with a layout, for which the pool would reserve `reserved` bytes. Returns
-    /// where it is in the replay.
+    /// where it is in the replay: it is aligned as the layout says.
     pub(super) fn take(
         &mut self,
         logged: u64,
         layout: Layout,
         reserved: Option<usize>,
     ) -> Result<NonNull<u8>, Impossible> {
-        let (&start, &object) = self.0.range(..=logged).next_back().ok_or(NOT_ALLOCATED)?;
+        let (&start, &object) = self.live.range(..=logged).next_back().ok_or(NOT_ALLOCATED)?;
         let offset = usize::try_from(logged - start).map_err(|_| NOT_ALLOCATED)?;
         if offset >= object.size.max(1) {
             return Err(NOT_ALLOCATED);
         }
-        match object.made {
-            Made::InPool(align)
-                if offset == 0 && align == layout.align() && reserved == Some(object.reserved) => {}
-            Made::AtPoint | Made::AsBatch if offset == 0 && reserved == Some(object.reserved) => {}
-            Made::AsBatch => return self.divide(start, object, offset, reserved.ok_or(OTHER_LAYOUT)?),
-            _ => return Err(OTHER_LAYOUT),
+        let at = object.at.map_addr(|addr| addr.saturating_add(offset));
+        if !offset.is_multiple_of(self.granule) || !at.addr().get().is_multiple_of(layout.align()) {
+            return Err(OTHER_LAYOUT);
         }
-        self.0.remove(&start);
-        Ok(object.at)
+        let is_whole = offset == 0 && reserved == Some(object.reserved);
+        match object.made {
+            _ if is_whole => _ = self.live.remove(&start),
+            Made::AsBatch => self.divide(start, object, offset, reserved.ok_or(OTHER_LAYOUT)?)?,
+            Made::Whole => return Err(OTHER_LAYOUT),
+        }
+        Ok(at)
     }
 
     /// Takes one object out of a batch. What is before and behind it stays.
-    fn divide(
-        &mut self,
-        start: u64,
-        batch: Object,
-        offset: usize,
-        size: usize,
-    ) -> Result<NonNull<u8>, Impossible> {
+    fn divide(&mut self, start: u64, batch: Object, offset: usize, size: usize) -> Result<(), Impossible> {
         let end = offset.checked_add(size).ok_or(OTHER_LAYOUT)?;
         let within = batch.reserved.min(batch.size);
         let at = |bytes: usize| batch.at.map_addr(|addr| addr.saturating_add(bytes));
         if end > within {
             return Err(OTHER_LAYOUT);
         }
-        self.0.remove(&start);
+        self.live.remove(&start);
         let piece = |from: usize, to: usize| Object {
             at: at(from),
             size: to - from,
@@ -90,12 +93,12 @@ impl Objects {
             made: Made::AsBatch,
         };
         if offset > 0 {
-            self.0.insert(start, piece(0, offset));
+            self.live.insert(start, piece(0, offset));
         }
         if end < within {
-            self.0.insert(start + end as u64, piece(end, within));
+            self.live.insert(start.wrapping_add(end as u64), piece(end, within));
         }
-        Ok(at(offset))
+        Ok(())
     }
 }
 
@@ -112,13 +115,15 @@ mod tests {
 
     #[test]
     fn only_what_is_allocated_is_freed_and_once() {
-        let mut objects = Objects::default();
-        objects.insert(64, object(Made::InPool(8), 16));
-        objects.insert(128, object(Made::AtPoint, 32));
+        let mut objects = Objects::new(8);
+        objects.insert(64, object(Made::Whole, 16));
+        objects.insert(128, object(Made::Whole, 32));
         assert_eq!(objects.take(56, WORD, Some(16)), Err(NOT_ALLOCATED));
         assert_eq!(objects.take(80, WORD, Some(16)), Err(NOT_ALLOCATED));
         assert_eq!(objects.take(72, WORD, Some(16)), Err(OTHER_LAYOUT), "inside an object");
-        assert_eq!(objects.take(64, Layout::new::<u32>(), Some(16)), Err(OTHER_LAYOUT));
+        let aligned = Layout::from_size_align(8, 0x2000).unwrap();
+        assert_eq!(objects.take(64, aligned, Some(16)), Err(OTHER_LAYOUT), "it lies at 0x1000");
+        assert_eq!(objects.take(64, WORD, Some(32)), Err(OTHER_LAYOUT), "of another size");
         assert!(objects.take(64, WORD, Some(16)).is_ok());
         assert_eq!(objects.take(64, WORD, Some(16)), Err(NOT_ALLOCATED), "freed before");
         assert_eq!(objects.take(128, WORD, Some(16)), Err(OTHER_LAYOUT), "a part of an object");
@@ -127,7 +132,7 @@ mod tests {
 
     #[test]
     fn objects_of_a_batch_are_freed_one_by_one() {
-        let mut objects = Objects::default();
+        let mut objects = Objects::new(16);
         objects.insert(0x4000, object(Made::AsBatch, 64));
         let mut take = |place: usize| {
             objects.take(0x4000 + place as u64, WORD, Some(16)).map(|at| at.addr().get() - 0x1000)
@@ -135,5 +140,9 @@ mod tests {
         assert_eq!([16, 48, 0, 32].map(&mut take), [Ok(16), Ok(48), Ok(0), Ok(32)]);
         assert_eq!(take(16), Err(NOT_ALLOCATED));
         assert_eq!(take(56), Err(NOT_ALLOCATED));
+        objects.insert(0x4000, object(Made::AsBatch, 64));
+        assert_eq!(objects.take(0x4008, WORD, Some(16)), Err(OTHER_LAYOUT), "between two granules");
+        assert_eq!(objects.take(0x4030, WORD, Some(32)), Err(OTHER_LAYOUT), "beyond the batch");
+        assert_eq!(objects.take(0x4010, WORD, None), Err(OTHER_LAYOUT), "of a layout that is not served");
     }
 }

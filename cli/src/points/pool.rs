@@ -21,6 +21,7 @@ pub(super) type Logged<'a, P> = LoggedPool<P, fn() -> bool, &'a Hook>;
 const NO_POINT: Impossible = Impossible("the pool has no such point");
 const NO_FRAMES: Impossible = Impossible("only a stack has frames");
 const NO_OBJECTS: Impossible = Impossible("objects of a stack are not freed one by one");
+const TOO_FEW: Impossible = Impossible("fewer bytes were committed than any object has");
 const OTHER_ALIGNMENT: Impossible = Impossible(
     "a part of a batch was committed, of objects that are more aligned than the pool: this is not replayed",
 );
@@ -42,8 +43,10 @@ pub(super) enum Call {
     Push {
         init: u64,
     },
+    /// That many bytes were popped.
     Pop {
         init: u64,
+        size: u64,
     },
     FreeAtPoint {
         object: u64,
@@ -72,6 +75,18 @@ pub(super) trait Pool {
     fn call(&mut self, buffer: u64, call: Call) -> Result<(), Impossible>;
 
     fn whole(&self) -> &dyn Points;
+
+    /// Says what the next fill is, to a pool that does not decide it by itself: that many bytes, from that many behind the
+    /// arena's base.
+    fn decide_fill(&self, offset: u64, size: u64) -> Result<(), Impossible> {
+        let _ = (offset, size);
+        Ok(())
+    }
+
+    /// Says by which error the next fill is refused that was not decided, to a pool that does not decide it by itself.
+    fn decide_refusal(&self, error: &str) {
+        let _ = error;
+    }
 }
 
 /// What any pool and its points are asked for.
@@ -88,7 +103,7 @@ pub(super) trait Points {
 }
 
 /// A pool, and points that borrow it.
-struct Whole<'a, P: PoolClass + 'a> {
+pub(super) struct Whole<'a, P: PoolClass + 'a> {
     points: BTreeMap<u64, Point<'a, P>>,
     /// From a box, which is freed when this is dropped.
     pool: NonNull<P>,
@@ -96,17 +111,33 @@ struct Whole<'a, P: PoolClass + 'a> {
 
 struct Point<'a, P: PoolClass> {
     point: AllocationPoint<'a, P, Logger<'a>>,
-    /// Where each frame began in the log.
-    frames: Vec<(u64, Frame)>,
+    frames: Vec<Pushed>,
+}
+
+/// A frame that was not popped.
+struct Pushed {
+    /// Where it began in the log.
+    init: u64,
+    /// What the point had allocated and not popped, in bytes.
+    allocated: u64,
+    frame: Frame,
+}
+
+impl<P: PoolClass> Point<'_, P> {
+    /// What the point has allocated and not popped, in bytes.
+    fn allocated(&self) -> u64 {
+        let buffer = self.point.buffer();
+        buffer.fill_size() - buffer.empty_size() - self.point.room() as u64
+    }
 }
 
 impl<'a, P: PoolClass + 'a> Whole<'a, P> {
-    fn new(pool: P) -> Self {
+    pub(super) fn new(pool: P) -> Self {
         Self { points: BTreeMap::new(), pool: NonNull::from(Box::leak(Box::new(pool))) }
     }
 
     /// The pool. Only points that this value owns keep the reference.
-    fn pool(&self) -> &'a P {
+    pub(super) fn pool(&self) -> &'a P {
         // SAFETY: the box is freed only when this value is dropped, after the points that keep the reference, and
         // nothing has an exclusive reference to the pool before.
         unsafe { self.pool.as_ref() }
@@ -116,7 +147,7 @@ impl<'a, P: PoolClass + 'a> Whole<'a, P> {
         self.points.get_mut(&buffer).ok_or(NO_POINT)
     }
 
-    fn create_point(&mut self, buffer: u64, kind: BufferKind, hook: &'a Hook) {
+    pub(super) fn create_point(&mut self, buffer: u64, kind: BufferKind, hook: &'a Hook) {
         let logger = PointLogger::new(always as fn() -> bool, hook);
         // A refusal is noticed, because the event of the log is then missing.
         if let Ok(point) = AllocationPoint::create_with(self.pool(), kind, logger) {
@@ -124,12 +155,17 @@ impl<'a, P: PoolClass + 'a> Whole<'a, P> {
         }
     }
 
-    fn destroy_point(&mut self, buffer: u64) -> Result<(), Impossible> {
+    pub(super) fn destroy_point(&mut self, buffer: u64) -> Result<(), Impossible> {
         self.points.remove(&buffer).map(drop).ok_or(NO_POINT)
     }
 
+    pub(super) fn empty(&mut self, buffer: u64) -> Result<(), Impossible> {
+        self.point(buffer)?.point.empty();
+        Ok(())
+    }
+
     /// Reserves memory, and commits as much of it as was committed. Returns what was.
-    fn reserve(
+    pub(super) fn reserve(
         &mut self,
         buffer: u64,
         layout: Layout,
@@ -143,6 +179,9 @@ impl<'a, P: PoolClass + 'a> Whole<'a, P> {
                 return Err(OTHER_ALIGNMENT);
             }
             let count = committed.saturating_sub(P::SEAL_SIZE).min(layout.size());
+            if count == 0 {
+                return Err(TOO_FEW);
+            }
             let Ok(mut batch) = point.batch::<u8>(layout.size()) else { return Ok(None) };
             while batch.len() < count && batch.push(0).is_ok() {}
             // SAFETY: bytes have no format.
@@ -206,8 +245,9 @@ pub(super) struct Manual<'a, P: ManualPool + 'a> {
 
 impl<'a, P: ManualPool + 'a> Manual<'a, P> {
     pub(super) fn new(pool: P, hook: &'a Hook) -> Self {
+        let objects = Objects::new(pool.min_align());
         let pool = LoggedPool::new(pool, always as fn() -> bool, hook);
-        Self { whole: Whole::new(pool), objects: Objects::default(), hook }
+        Self { whole: Whole::new(pool), objects, hook }
     }
 
     fn alloc(&mut self, layout: Layout, object: Option<u64>) {
@@ -217,8 +257,7 @@ impl<'a, P: ManualPool + 'a> Manual<'a, P> {
         match (allocated, object) {
             (Ok(at), Some(logged)) => {
                 let size = pool.reserve_size(layout).unwrap_or(layout.size());
-                self.objects
-                    .insert(logged, Object { at, size, reserved: size, made: Made::InPool(layout.align()) });
+                self.objects.insert(logged, Object { at, size, reserved: size, made: Made::Whole });
             }
             // No call of the log frees it.
             (Ok(_), None) | (Err(_), _) => {}
@@ -240,7 +279,7 @@ impl<'a, P: ManualPool + 'a> Manual<'a, P> {
         let (layout, at) = now.map_or((from, at), |now| (to, now));
         let logged = resized.filter(|_| now.is_some()).unwrap_or(object);
         let size = pool.reserve_size(layout).unwrap_or(layout.size());
-        self.objects.insert(logged, Object { at, size, reserved: size, made: Made::InPool(layout.align()) });
+        self.objects.insert(logged, Object { at, size, reserved: size, made: Made::Whole });
         Ok(())
     }
 }
@@ -256,11 +295,11 @@ impl<'a, P: ManualPool + 'a> Pool for Manual<'a, P> {
             Call::DestroyPoint => whole.destroy_point(buffer)?,
             Call::Reserve { layout, object, size, unit, committed } => {
                 if let Some((at, reserved)) = whole.reserve(buffer, layout, size, committed)? {
-                    let made = if unit < layout.size() { Made::AsBatch } else { Made::AtPoint };
+                    let made = if unit < layout.size() { Made::AsBatch } else { Made::Whole };
                     objects.insert(object, Object { at, size: committed, reserved, made });
                 }
             }
-            Call::Empty => whole.point(buffer)?.point.empty(),
+            Call::Empty => whole.empty(buffer)?,
             Call::FreeAtPoint { object, layout } => {
                 let at = objects.take(object, layout, pool.reserve_size(layout))?;
                 // SAFETY: the object was allocated in this pool, with this layout or one that takes the same room, and is
@@ -296,15 +335,21 @@ impl<'a, P: FramePool + 'a> Stack<'a, P> {
         Self { whole: Whole::new(pool), hook }
     }
 
-    fn pop(&mut self, buffer: u64, init: u64) -> Result<(), Impossible> {
-        let Point { point, frames } = self.whole.point(buffer)?;
-        let at = frames.iter().rposition(|(logged, _)| *logged == init);
-        let Some((_, frame)) = at.and_then(|at| frames.drain(at..).next()) else {
+    /// Pops the frame that began at this place, that many bytes ago. If there is none, one that began there: then the replay
+    /// pops another number of bytes.
+    fn pop(&mut self, buffer: u64, init: u64, size: u64) -> Result<(), Impossible> {
+        let point = self.whole.point(buffer)?;
+        let begun = point.allocated().checked_sub(size);
+        let find = |is_it: &dyn Fn(&Pushed) -> bool| {
+            point.frames.iter().rposition(|pushed| pushed.init == init && is_it(pushed))
+        };
+        let at = find(&|pushed| Some(pushed.allocated) == begun).or_else(|| find(&|_| true));
+        let Some(Pushed { frame, .. }) = at.and_then(|at| point.frames.drain(at..).next()) else {
             return Err(Impossible("no frame that is there was pushed at this place"));
         };
         // SAFETY: the frame is of this point, and no earlier one was popped since, because later ones leave the list
         // with it. Nothing uses the objects of a replay.
-        unsafe { point.pop(frame) };
+        unsafe { point.point.pop(frame) };
         Ok(())
     }
 }
@@ -319,12 +364,14 @@ impl<'a, P: FramePool + 'a> Pool for Stack<'a, P> {
             Call::Reserve { layout, size, committed, .. } => {
                 _ = whole.reserve(buffer, layout, size, committed)?;
             }
-            Call::Empty => whole.point(buffer)?.point.empty(),
+            Call::Empty => whole.empty(buffer)?,
             Call::Push { init } => {
-                let Point { point, frames } = whole.point(buffer)?;
-                frames.push((init, point.push()));
+                let point = whole.point(buffer)?;
+                let allocated = point.allocated();
+                let frame = point.point.push();
+                point.frames.push(Pushed { init, allocated, frame });
             }
-            Call::Pop { init } => self.pop(buffer, init)?,
+            Call::Pop { init, size } => self.pop(buffer, init, size)?,
             Call::FreeAtPoint { .. } | Call::Alloc { .. } | Call::Free { .. } | Call::Resize { .. } => {
                 return Err(NO_OBJECTS);
             }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::Path;
 
-use tripoint::{Arena, ArenaVm, ArenaVmOptions, ClientArena, ClientArenaOptions};
+use tripoint::{Arena, ArenaVm, ArenaVmOptions, ClientArena, ClientArenaOptions, Prefault};
 use tripoint_telemetry::LogReader;
 use tripoint_telemetry::format::LOG_MAGIC;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
@@ -62,8 +62,18 @@ struct Start<'f> {
 impl Start<'_> {
     /// Makes the arena, and replays in it.
     fn run(self) -> Result<Verdict, String> {
-        let Fields::CreateArena { grain, commit_limit, memory_base, memory_size, class, .. } =
-            self.created.fields
+        let Fields::CreateArena {
+            grain,
+            commit_limit,
+            memory_base,
+            memory_size,
+            option_1: spare_share,
+            option_2: prefault,
+            option_3: ahead,
+            option_4: flags,
+            class,
+            ..
+        } = self.created.fields
         else {
             return Err("it has no arena".into());
         };
@@ -86,6 +96,10 @@ impl Start<'_> {
                     reserve_floor: size,
                     grain,
                     commit_limit,
+                    spare_share: u8::try_from(spare_share).unwrap_or(u8::MAX),
+                    prefault: prefault_of(prefault, ahead as usize, flags & 1 != 0),
+                    guard: flags & 2 != 0,
+                    huge_pages: flags & 4 != 0,
                     event_hook: Some(self.hook),
                     ..ArenaVmOptions::default()
                 };
@@ -105,6 +119,18 @@ impl Start<'_> {
             Err(Stopped::Log(error)) => Err(error.to_string()),
             Err(Stopped::Impossible { event, why }) => Err(format!("event {event}: {}", why.0)),
         }
+    }
+}
+
+/// How grains are prefaulted, by the number that the log has; if they have memory for another reason, when they are
+/// committed.
+fn prefault_of(number: u64, bytes: usize, is_populated: bool) -> Prefault {
+    match number {
+        2 => Prefault::Ahead(bytes),
+        3 => Prefault::Size(bytes),
+        4 => Prefault::Everything,
+        _ if is_populated => Prefault::AtFill,
+        _ => Prefault::None,
     }
 }
 

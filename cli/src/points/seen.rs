@@ -18,6 +18,40 @@ pub(super) struct Seen {
     text: Option<Text>,
 }
 
+/// The arena of an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whose {
+    pub(super) base: u64,
+    /// Whether its memory is the system's.
+    pub(super) is_of_system: bool,
+    /// Whether it has a heap. The descriptors of the heap are not in the replay, so others are elsewhere.
+    pub(super) has_heap: bool,
+}
+
+impl Whose {
+    /// Whether an event is passed over: an arena that is frozen returns nothing to the system, and the log does not have
+    /// that; and what an arena with a heap does depends on the heap's collections.
+    pub(super) const fn passes_over(self, kind: EventKind) -> bool {
+        match kind {
+            EventKind::Shrink => self.is_of_system || self.has_heap,
+            EventKind::Grow
+            | EventKind::GrowthRefused
+            | EventKind::Extend
+            | EventKind::Retract
+            | EventKind::BeginStop
+            | EventKind::Stop
+            | EventKind::PostponeStop
+            | EventKind::EndStop
+            | EventKind::BeginCollection
+            | EventKind::BeginSweep
+            | EventKind::EndCollection
+            | EventKind::BeginStep
+            | EventKind::EndStep => self.has_heap,
+            _ => false,
+        }
+    }
+}
+
 /// A number of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -38,11 +72,13 @@ macro_rules! compared {
 }
 
 impl Seen {
-    /// What is compared of an event of an arena with this base; none of kinds that are not replayed, and of trips, which
+    /// What is compared of an event of an arena like this; none of kinds that are not replayed, and of trips, which
     /// are counted.
-    pub(super) fn of(fields: &Fields, base: u64) -> Option<Self> {
+    pub(super) fn of(fields: &Fields, Whose { base, has_heap, .. }: Whose) -> Option<Self> {
         let number = Part::Number;
         let at = |address: u64| Part::Place((address != 0).then(|| address.wrapping_sub(base)));
+        // Those of a call are all of one point, which the replay finds by its buffer in the log.
+        let buffer_at = |buffer: u64| if has_heap { Part::Place(None) } else { at(buffer) };
         match *fields {
             Fields::CreateArena {
                 grain, commit_limit, base, size, memory_base, memory_size, class, ..
@@ -74,29 +110,37 @@ impl Seen {
                 compared!(Retract { pool: number(pool), base: at(base), size: number(size) })
             }
             Fields::CreatePoint { pool, buffer, ranks, kind, .. } => {
-                compared!(CreatePoint { pool: number(pool), buffer: at(buffer), ranks: number(ranks) }, kind)
+                compared!(
+                    CreatePoint { pool: number(pool), buffer: buffer_at(buffer), ranks: number(ranks) },
+                    kind
+                )
             }
             Fields::DestroyPoint { pool, buffer, .. } => {
-                compared!(DestroyPoint { pool: number(pool), buffer: at(buffer) })
+                compared!(DestroyPoint { pool: number(pool), buffer: buffer_at(buffer) })
             }
             Fields::Fill { pool, buffer, base, size, .. } => {
-                compared!(Fill { pool: number(pool), buffer: at(buffer), base: at(base), size: number(size) })
+                compared!(Fill {
+                    pool: number(pool),
+                    buffer: buffer_at(buffer),
+                    base: at(base),
+                    size: number(size)
+                })
             }
             Fields::Empty { pool, buffer, base, size, .. } => {
                 compared!(Empty {
                     pool: number(pool),
-                    buffer: at(buffer),
+                    buffer: buffer_at(buffer),
                     base: at(base),
                     size: number(size)
                 })
             }
             Fields::PushFrame { pool, buffer, init, .. } => {
-                compared!(PushFrame { pool: number(pool), buffer: at(buffer), init: at(init) })
+                compared!(PushFrame { pool: number(pool), buffer: buffer_at(buffer), init: at(init) })
             }
             Fields::PopFrame { pool, buffer, init, size, .. } => {
                 compared!(PopFrame {
                     pool: number(pool),
-                    buffer: at(buffer),
+                    buffer: buffer_at(buffer),
                     init: at(init),
                     size: number(size)
                 })
@@ -104,7 +148,7 @@ impl Seen {
             Fields::Reserve { pool, buffer, object, size, requested, .. } => {
                 compared!(Reserve {
                     pool: number(pool),
-                    buffer: at(buffer),
+                    buffer: buffer_at(buffer),
                     object: at(object),
                     size: number(size),
                     requested: number(requested)
@@ -114,7 +158,7 @@ impl Seen {
                 compared!(
                     RefuseReserve {
                         pool: number(pool),
-                        buffer: at(buffer),
+                        buffer: buffer_at(buffer),
                         requested: number(requested),
                         align: number(align)
                     },
@@ -124,21 +168,21 @@ impl Seen {
             Fields::Commit { pool, buffer, object, size, .. } => {
                 compared!(Commit {
                     pool: number(pool),
-                    buffer: at(buffer),
+                    buffer: buffer_at(buffer),
                     object: at(object),
                     size: number(size)
                 })
             }
             Fields::Abandon { pool, buffer, object, .. } => {
-                compared!(Abandon { pool: number(pool), buffer: at(buffer), object: at(object) })
+                compared!(Abandon { pool: number(pool), buffer: buffer_at(buffer), object: at(object) })
             }
             Fields::EmptyPoint { pool, buffer, .. } => {
-                compared!(EmptyPoint { pool: number(pool), buffer: at(buffer) })
+                compared!(EmptyPoint { pool: number(pool), buffer: buffer_at(buffer) })
             }
             Fields::FreeAtPoint { pool, buffer, object, size, align, .. } => {
                 compared!(FreeAtPoint {
                     pool: number(pool),
-                    buffer: at(buffer),
+                    buffer: buffer_at(buffer),
                     object: at(object),
                     size: number(size),
                     align: number(align)

@@ -6,6 +6,8 @@ use std::io::Write as _;
 
 use serde::Serialize;
 
+use super::classes::OtherClass;
+use super::objects::Impossible;
 use super::state::State;
 use crate::error::Error;
 use crate::output::Output;
@@ -16,6 +18,8 @@ pub(crate) struct Verdict {
     /// The events of the log, and those up to where the replay ended.
     pub(super) events: u64,
     pub(super) replayed: u64,
+    /// The events up to there that are not replayed: memory returned to the system, and what an arena with a heap did.
+    pub(super) passed_over: u64,
     /// The calls that were made.
     pub(super) calls: u64,
     /// The threads of the log.
@@ -24,10 +28,35 @@ pub(crate) struct Verdict {
     pub(super) divergence: Option<Divergence>,
     /// How often each kind of event was in the log and in the replay. Only if pools were of another class.
     pub(super) kinds: Option<BTreeMap<&'static str, [u64; 2]>>,
-    /// The calls that were served in the log and refused in the replay, and the other way round. Only if pools were of
-    /// another class.
-    pub(super) otherwise: Option<[u64; 2]>,
+    /// Only if pools were of another class.
+    pub(super) otherwise: Option<Otherwise>,
     pub(super) state: State,
+}
+
+/// The calls with another outcome on another class.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Otherwise {
+    /// Served in the log, and refused in the replay.
+    pub(super) refused: u64,
+    /// Refused in the log, and served in the replay.
+    pub(super) served: u64,
+    /// Left out: the replay does not have the pool, point or object, or the class cannot free a part of the batch.
+    left_out: u64,
+}
+
+impl Otherwise {
+    /// On another class, counts a call that cannot be made. On the same class it is an error.
+    pub(super) fn leave_out_if(
+        &mut self,
+        other: Option<OtherClass>,
+        made: Result<(), Impossible>,
+    ) -> Result<(), Impossible> {
+        if other.is_none() {
+            return made;
+        }
+        self.left_out += u64::from(made.is_err());
+        Ok(())
+    }
 }
 
 /// Where a replay went another way than its log.
@@ -59,18 +88,21 @@ impl Verdict {
     }
 
     pub(crate) fn write(&self, out: &mut Output) -> Result<(), Error> {
-        let Self { events, replayed, calls, threads, .. } = self;
+        let Self { events, replayed, passed_over, calls, threads, .. } = self;
         writeln!(out, "{replayed} of {events} events replayed: {calls} calls of {threads} threads")?;
+        if *passed_over != 0 {
+            writeln!(out, "{passed_over} events of the arena or its heap are passed over")?;
+        }
         if let Some(kinds) = &self.kinds {
             writeln!(out, "\n| event | log | replay |\n|---|--:|--:|")?;
             for (kind, [log, replay]) in kinds {
                 writeln!(out, "| {kind} | {log} | {replay} |")?;
             }
         }
-        if let Some([refused, served]) = self.otherwise {
+        if let Some(Otherwise { refused, served, left_out }) = self.otherwise {
             writeln!(
                 out,
-                "\n{refused} calls that were served are refused, and {served} the other way round"
+                "\n{refused} calls that were served are refused, {served} the other way round, and {left_out} are left out"
             )?;
         }
         match &self.divergence {

@@ -79,6 +79,7 @@ fn run_everything(telemetry: &Telemetry) {
         commit_limit: 64 * MIB,
         range,
         memory: range,
+        options: PoolOptions::NONE,
         class: "ArenaVm",
     });
     hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });

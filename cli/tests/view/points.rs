@@ -9,6 +9,7 @@ use self::programs::{Length, Logged};
 use crate::run::{Ran, run};
 
 mod changed;
+mod crafted;
 mod programs;
 
 /// A log in a file.
@@ -27,7 +28,8 @@ fn assert_same(Logged { log, events, .. }: &Logged) {
     assert_eq!(ran.status, Some(0), "{}{}", ran.out, ran.err);
     let (json, events) = (ran.json(), *events);
     assert!(json["divergence"].is_null(), "{json}");
-    assert_eq!((json["events"].as_u64(), json["replayed"].as_u64()), (Some(events), Some(events)));
+    let counted = ["replayed", "passed_over"].map(|count| json[count].as_u64().unwrap());
+    assert_eq!((json["events"].as_u64(), counted.iter().sum()), (Some(events), events));
     // All events of a call belong to it, so there are fewer calls.
     let calls = json["calls"].as_u64().unwrap();
     assert!(calls > events / 10 && calls < events, "{calls} calls in {events} events");
@@ -47,6 +49,20 @@ fn an_order_book_is_replayed() {
         "commit",
         "abandon"
     ]));
+}
+
+/// (design/point-log.md `.req.same`)
+#[test]
+fn an_arena_of_the_systems_memory_is_replayed() {
+    let logged = programs::order_book_of_the_system(8, Length::SHORT);
+    assert_same(&logged);
+    assert!(logged.kinds_include(&["create arena", "grow", "extend", "destroy arena"]));
+}
+
+/// (design/point-log.md `.req.same`)
+#[test]
+fn frames_that_begin_at_one_place_are_told_apart() {
+    assert_same(&programs::frames_without_memory());
 }
 
 /// (design/point-log.md `.req.same`)
@@ -116,7 +132,25 @@ fn another_class_does_the_same_calls_and_what_differs_is_counted() {
     assert_eq!(json["replayed"], events);
     let [logged, replayed] = [0, 1].map(|run| json["kinds"]["commit"][run].as_u64().unwrap());
     assert!(logged > 0 && logged == replayed, "as many objects are committed in any class");
-    assert_eq!(json["otherwise"], serde_json::json!([0, 0]));
+    assert_eq!(json["otherwise"], serde_json::json!({ "refused": 0, "served": 0, "left_out": 0 }));
+}
+
+/// The program fills its arena, so another class refuses what this one serves, and what it refused is not freed
+/// (design/point-log.md `.other`).
+#[test]
+fn what_another_class_refuses_is_left_out_later() {
+    let Logged { log, events, .. } = programs::random_run("MVFF", 3, Length::SHORT);
+    let mut found = [0; 3];
+    for other in ["mvff", "tlsf", "mvt"] {
+        let ran = replay(&["--on", other, "--json"], &log);
+        assert_eq!(ran.status, Some(0), "{other}: {}", ran.err);
+        let json = ran.json();
+        assert_eq!(json["replayed"], events);
+        for (sum, name) in found.iter_mut().zip(["refused", "served", "left_out"]) {
+            *sum += json["otherwise"][name].as_u64().unwrap();
+        }
+    }
+    assert!(found.iter().all(|&sum| sum > 0), "{found:?}");
 }
 
 /// (design/point-log.md `.req.whole`)
@@ -125,11 +159,9 @@ fn a_log_that_is_not_whole_is_refused() {
     let Logged { log, .. } = programs::order_book(7, Length::SHORT);
     let cut = replay(&[], &log[..log.len() - 40]);
     assert!(cut.status == Some(2) && cut.err.contains("no end"), "{}", cut.err);
-    let late = programs::without_the_arena();
-    let ran = replay(&[], &late);
+    let ran = replay(&[], &programs::without_the_arena().log);
     assert!(ran.status == Some(2) && ran.err.contains("does not begin with its arena"), "{}", ran.err);
-    let unlogged = programs::with_an_unlogged_point();
-    let ran = replay(&[], &unlogged);
+    let ran = replay(&[], &programs::with_an_unlogged_point().log);
     assert!(
         ran.status == Some(1) && ran.out.contains("the replay diverges at event"),
         "{}{}",

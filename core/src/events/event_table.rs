@@ -57,6 +57,19 @@ macro_rules! for_each_event {
                     /// The bytes of this memory.
                     memory_size: Bytes,
                 },
+                /// The options that decide what it commits, as they were passed ([`PoolOptions`]).
+                options: PoolOptions as {
+                    /// The first option.
+                    option_1: Number,
+                    /// The second.
+                    option_2: Number,
+                    /// The third.
+                    option_3: Number,
+                    /// The fourth.
+                    option_4: Number,
+                    /// The fifth.
+                    option_5: Number,
+                },
             } texts {
                 /// The name of its type.
                 class: &'static str,

@@ -75,6 +75,7 @@ fn an_arena_and_its_pools_report_their_lives() {
             commit_limit: range.size(),
             range,
             memory: given,
+            options: PoolOptions::NONE,
             class: "ClientArena",
         },
         Event::CreatePool { pool: id, options: PoolOptions::NONE, class: "Whole" },

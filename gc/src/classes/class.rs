@@ -9,7 +9,8 @@ use core::ptr::NonNull;
 use tripoint_core::internal::{Defer, DescriptorMemory};
 use tripoint_core::{
     Addr, Align, Arena, BarrierPair, Block, Check, CheckError, CheckLevel, Describe, Error, Fill, GivesWay,
-    KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolSizes, RankSet, Result, ensure, line,
+    KeepsInBuffer, Lock, OwnBuffer, PoolClass, PoolHeader, PoolId, PoolOptions, PoolSizes, RankSet, Result,
+    ensure, line,
 };
 
 use crate::classes::copies::Copies;
@@ -189,7 +190,8 @@ where
         if layout.size() > most {
             return Err(Error::FormatSize { size, limit: (most + size).saturating_sub(layout.size()) });
         }
-        let header = PoolHeader::create(heap.arena().clone(), K::CLASS)?;
+        let passed = PoolOptions::new([shape.align.get(), shape.header, options.segment_size]);
+        let header = PoolHeader::create_with(heap.arena().clone(), K::CLASS, passed)?;
         let outline = heap.arena().alloc_descriptor(Layout::new::<PoolOutline>())?.cast::<PoolOutline>();
         let free_outline = Defer::new(|| {
             // SAFETY: this came from `alloc_descriptor` of this arena with this layout, and no list has it.

@@ -60,7 +60,7 @@ impl fmt::Display for LogError {
             ),
             Self::Truncated { event } => write!(
                 f,
-                "the log has no event {event} and no end: its program did not call `PointLog::finish`, or the file is cut off"
+                "the log has no event {event} and no end: its program did not end it, or the file is cut off"
             ),
             Self::Damaged { event } => {
                 write!(f, "event {event} of the log is not what was written: copy or write the log again")

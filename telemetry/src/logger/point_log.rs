@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, Write};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::string::ToString as _;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::vec::Vec;
 
 use tripoint_core::{Event, EventHook};
@@ -19,6 +20,10 @@ use crate::numbering::thread_number;
 /// Calls of several threads are made one after another while they are logged, in the order of the log. What a thread
 /// reports outside of a logged call does not wait, because it may hold a pool's lock. So put in a
 /// [`call`](Self::call) what is not logged by itself: making pools and dropping them, while other threads use the arena.
+///
+/// A log takes locks, so a signal handler must not do what is logged; it may trip points. If the output fails, the
+/// program goes on, nothing more is written, and [`end`](Self::end) returns the error. The child of a fork has no log:
+/// what it does is not in its parent's.
 ///
 /// ```
 /// use tripoint_ap::AllocationPoint;
@@ -46,6 +51,22 @@ pub struct PointLog<O> {
     turn: Mutex<Turn>,
     over: Condvar,
     out: Mutex<Out<O>>,
+    process: Process,
+}
+
+/// The process that began a log. A child that it forks is another one: there, a thread that is no more may have a lock,
+/// and what is buffered is the parent's.
+#[derive(Clone, Copy, Debug)]
+struct Process(u32);
+
+impl Process {
+    fn this() -> Self {
+        Self(std::process::id())
+    }
+
+    fn is_here(self) -> bool {
+        self.0 == std::process::id()
+    }
 }
 
 /// The thread whose call is being made.
@@ -59,12 +80,16 @@ struct Turn {
 
 #[derive(Debug)]
 struct Out<O> {
-    to: O,
+    /// None only after the log was finished.
+    to: Option<O>,
+    process: Process,
     /// The events so far.
     events: u64,
     check: LogCheck,
     /// The first error of the output. Nothing is written after it.
     error: Option<io::Error>,
+    /// Whether the end was written. Nothing is kept after it.
+    is_over: bool,
     /// The bytes of the record being written.
     bytes: Vec<u8>,
 }
@@ -77,8 +102,9 @@ impl<O: Write + Send> PointLog<O> {
     pub fn begin(mut to: O) -> io::Result<Self> {
         let header = [u64::from_ne_bytes(LOG_MAGIC), LOG_VERSION, BYTE_ORDER];
         to.write_all(&header.map(u64::to_ne_bytes).concat())?;
-        let out = Out { to, events: 0, check: LogCheck::START, error: None, bytes: Vec::new() };
-        Ok(Self { turn: Mutex::default(), over: Condvar::new(), out: Mutex::new(out) })
+        let (process, check, bytes) = (Process::this(), LogCheck::START, Vec::new());
+        let out = Out { to: Some(to), process, events: 0, check, error: None, is_over: false, bytes };
+        Ok(Self { turn: Mutex::default(), over: Condvar::new(), out: Mutex::new(out), process })
     }
 
     /// Makes a call that is not logged by itself, such as the one that creates a pool, in the order of the log: no other
@@ -95,40 +121,81 @@ impl<O: Write + Send> PointLog<O> {
         call()
     }
 
-    /// Ends the log. Returns the output and the number of events.
+    /// Ends the log, which keeps nothing that happens later. Returns the number of events. This is how a log ends whose
+    /// arena is never dropped, or has to have its hook forever, as those of the system's memory.
     ///
     /// # Errors
-    /// The first error of the output since the log began.
-    pub fn finish(self) -> io::Result<(O, u64)> {
-        let mut out = self.out.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let end = Head {
-            kind: RecordKind::Padding,
-            without_addresses: false,
-            words: HEAD_WORDS as u16,
-            thread: 0,
-            serial: out.events,
-            time: 0,
-        };
-        out.put(&end.to_words());
-        match out.error {
-            Some(error) => Err(error),
-            None => {
-                out.to.flush()?;
-                Ok((out.to, out.events))
-            }
+    /// The first error of the output since the log began. In the child of a fork, that the log is its parent's.
+    pub fn end(&self) -> io::Result<u64> {
+        if !self.process.is_here() {
+            return Err(io::Error::other(
+                "this log is that of the process which forked this one: end it there",
+            ));
         }
+        let mut out = self.out();
+        if !out.is_over {
+            let end = Head {
+                kind: RecordKind::Padding,
+                without_addresses: false,
+                words: HEAD_WORDS as u16,
+                thread: 0,
+                serial: out.events,
+                time: 0,
+            };
+            out.put(&end.to_words());
+            out.is_over = true;
+            out.attempt(Write::flush);
+        }
+        match &out.error {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => Ok(out.events),
+        }
+    }
+
+    /// [Ends](Self::end) the log. Returns the output and the number of events.
+    ///
+    /// # Errors
+    /// Those of [`end`](Self::end).
+    pub fn finish(self) -> io::Result<(O, u64)> {
+        let events = self.end()?;
+        let to = self.out().to.take();
+        to.map(|to| (to, events)).ok_or_else(|| io::Error::other("this log was finished before"))
+    }
+
+    fn out(&self) -> MutexGuard<'_, Out<O>> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, Turn> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<O: Write> Out<O> {
     /// Writes the words of a record, and the check.
     fn put(&mut self, words: &[u64]) {
-        if self.error.is_none() {
-            self.check = self.check.over(words);
-            self.bytes.clear();
-            let words = words.iter().copied().chain([self.check.word()]);
-            self.bytes.extend(words.flat_map(u64::to_ne_bytes));
-            self.error = self.to.write_all(&self.bytes).err();
+        self.check = self.check.over(words);
+        let mut bytes = core::mem::take(&mut self.bytes);
+        bytes.clear();
+        let words = words.iter().copied().chain([self.check.word()]);
+        bytes.extend(words.flat_map(u64::to_ne_bytes));
+        self.attempt(|to| to.write_all(&bytes));
+        self.bytes = bytes;
+    }
+
+    /// Does something with the output, unless that has failed before.
+    fn attempt(&mut self, attempt: impl FnOnce(&mut O) -> io::Result<()>) {
+        if let Some(to) = self.to.as_mut().filter(|_| self.error.is_none()) {
+            self.error = attempt(to).err();
+        }
+    }
+}
+
+impl<O> Drop for Out<O> {
+    /// An output that is dropped may write what it has buffered.
+    fn drop(&mut self) {
+        if !self.process.is_here() {
+            core::mem::forget(self.to.take());
         }
     }
 }
@@ -139,15 +206,22 @@ impl<O: Write + Send> EventHook for PointLog<O> {
     }
 
     fn event_at(&self, event: Event, site: &[usize]) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        let encoded = Encoded::new(&event, site, thread_number(), out.events);
-        out.put(encoded.words());
-        out.events += 1;
+        if !self.process.is_here() {
+            return;
+        }
+        let mut out = self.out();
+        if !out.is_over {
+            let encoded = Encoded::new(&event, site, thread_number(), out.events);
+            out.put(encoded.words());
+            out.events += 1;
+        }
     }
 
     fn begin_call(&self) {
-        let me = thread_number();
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.process.is_here() {
+            return;
+        }
+        let (me, mut turn) = (thread_number(), self.turn());
         while turn.thread != 0 && turn.thread != me {
             turn = self.over.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
@@ -156,7 +230,10 @@ impl<O: Write + Send> EventHook for PointLog<O> {
     }
 
     fn end_call(&self) {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.process.is_here() {
+            return;
+        }
+        let mut turn = self.turn();
         if turn.thread == thread_number() {
             turn.depth = turn.depth.saturating_sub(1);
             if turn.depth == 0 {

@@ -41,6 +41,7 @@ fn created_arena() -> Event {
         commit_limit: size,
         range: range(),
         memory: range(),
+        options: PoolOptions::NONE,
         class: "ClientArena",
     }
 }
@@ -69,6 +70,7 @@ pub(crate) fn all_events() -> Vec<Expected> {
                 commit_limit: 0x400,
                 range: range(),
                 memory: AddrRange::with_size(addr(0xfff), 0x502).unwrap(),
+                options: PoolOptions::new([25, 2, 4096, 1]),
                 class: "ClientArena",
             },
             EventKind::CreateArena,
@@ -79,6 +81,11 @@ pub(crate) fn all_events() -> Vec<Expected> {
                 ("size", 0x500),
                 ("memory_base", 0xfff),
                 ("memory_size", 0x502),
+                ("option_1", 25),
+                ("option_2", 2),
+                ("option_3", 4096),
+                ("option_4", 1),
+                ("option_5", 0),
             ],
             vec![("class", "ClientArena")],
         ),

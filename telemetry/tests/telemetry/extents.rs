@@ -84,6 +84,7 @@ fn scattered(hook: &dyn EventHook, extents: usize) {
         commit_limit: 1 << 20,
         range,
         memory: range,
+        options: PoolOptions::NONE,
         class: "ClientArena",
     });
     hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });

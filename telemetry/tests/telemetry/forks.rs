@@ -1,8 +1,11 @@
-//! A forked child has telemetry of its own (design/telemetry.md `.fork`).
+//! A forked child has telemetry of its own (design/telemetry.md `.fork`), and no log of its parent's.
+
+use std::io::BufWriter;
 
 use tripoint_core::{Event, EventHook};
 use tripoint_telemetry::format::RingWord;
-use tripoint_telemetry::{FileOptions, Room, Telemetry};
+use tripoint_telemetry::reader::Fields;
+use tripoint_telemetry::{FileOptions, LogReader, PointLog, Room, Telemetry};
 
 use crate::decoder::InMemory;
 
@@ -14,6 +17,8 @@ fn in_child(work: impl FnOnce() -> bool) -> i32 {
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "a fork failed");
     if child == 0 {
+        // SAFETY: this arranges for a signal, which ends a child that waits for something.
+        unsafe { libc::alarm(60) };
         // SAFETY: this ends the child without running what the parent has left to do.
         unsafe { libc::_exit(i32::from(!work())) };
     }
@@ -53,4 +58,29 @@ fn a_child_claims_rings_of_its_own_telemetry() {
     assert_eq!(in_child(|| two_threads_have_rings(&other)), 0);
     other.telemetry.event(Event::Grow { size: 1 });
     assert_eq!(other.file().rings()[2].events.len(), 1, "the parent's thread has a ring already");
+}
+
+/// The child neither waits for a thread that it has not, nor writes what its parent has buffered (design/point-log.md
+/// `.file.fork`).
+#[test]
+fn a_child_has_no_log_of_points() {
+    let (from, to) = std::io::pipe().unwrap();
+    let mut log = Some(PointLog::begin(BufWriter::new(to)).unwrap());
+    let shared = log.as_ref().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| shared.begin_call()).join().unwrap());
+    shared.event(Event::Grow { size: 1 });
+    let ended = in_child(|| {
+        let inherited = log.take().unwrap();
+        inherited.call(|| inherited.event(Event::Grow { size: 2 }));
+        let has_ended = inherited.end().is_ok();
+        drop(inherited);
+        !has_ended
+    });
+    assert_eq!(ended, 0);
+    let (to, events) = log.take().unwrap().finish().unwrap();
+    drop(to);
+    let mut reader = LogReader::open(from).unwrap();
+    let event = reader.next_event().unwrap().unwrap();
+    assert!(matches!(event.fields, Fields::Grow { size: 1, .. }), "{event}");
+    assert!(events == 1 && reader.next_event().unwrap().is_none());
 }

@@ -1,6 +1,9 @@
 //! The log of points has every call as it was made, whole and in order (design/point-log.md).
 
 use core::alloc::Layout;
+use core::cell::Cell;
+use std::io::{self, Write};
+use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 
 use tripoint_ap::AllocationPoint;
@@ -8,9 +11,9 @@ use tripoint_core::{
     Addr, Arena, BufferKind, ClientArena, ClientArenaOptions, Error, Event, EventHook, PoolBox, PoolClass,
     PoolOptions, RankSet, Store,
 };
-use tripoint_oracle::Random;
+use tripoint_oracle::{Random, in_time};
 use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Snc, SncOptions, UnitLayout};
-use tripoint_telemetry::format::WORD_BYTES;
+use tripoint_telemetry::format::{LOG_HEADER_WORDS, WORD_BYTES};
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
 use tripoint_telemetry::{LogError, LogReader, LoggedPool, PointLog, PointLogger};
 
@@ -227,6 +230,66 @@ fn a_log_that_was_changed_or_cut_is_refused_at_its_event() {
     }
 }
 
+/// An output with room for that many bytes, as a disk that fills up.
+struct Full {
+    written: Vec<u8>,
+    room: usize,
+}
+
+impl Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(self.room - self.written.len());
+        if taken == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.written.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// (design/point-log.md `.file.fails`)
+#[test]
+fn a_program_goes_on_if_its_log_fails_and_the_log_has_what_was_before() {
+    let whole = PointLog::begin(Vec::new()).unwrap();
+    program(&whole, 4);
+    let (whole, events) = whole.finish().unwrap();
+    let mut random = Random::new(5);
+    for _ in 0..20 {
+        let room = LOG_HEADER_WORDS * WORD_BYTES + random.below(whole.len() - LOG_HEADER_WORDS * WORD_BYTES);
+        let mut full = Full { written: Vec::new(), room };
+        let log = PointLog::begin(&mut full).unwrap();
+        program(&log, 4);
+        let errors = [log.end(), log.end(), log.finish().map(|(_, events)| events)];
+        for error in errors.map(Result::unwrap_err) {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+        assert_eq!(full.written.len(), room, "nothing was written after the error, nor left out before");
+        let mut reader = LogReader::open(&*full.written).unwrap();
+        let found = (0..=events).find_map(|event| reader.next_event().err().map(|error| (event, error)));
+        let Some((at, LogError::Truncated { event })) = found else { panic!("{room}: {found:?}") };
+        assert_eq!(at, event);
+    }
+}
+
+/// As the log of an arena has to, that keeps its hook forever (design/point-log.md `.file.end`).
+#[test]
+fn a_log_that_is_shared_ends_and_keeps_nothing_more() {
+    let log = PointLog::begin(Vec::new()).unwrap();
+    let shared = &log;
+    shared.event(Event::Grow { size: 1 });
+    assert_eq!(shared.end().unwrap(), 1);
+    shared.event(Event::Grow { size: 2 });
+    assert_eq!(shared.end().unwrap(), 1, "it ends once");
+    let (bytes, events) = log.finish().unwrap();
+    let mut reader = LogReader::open(&*bytes).unwrap();
+    assert!(matches!(reader.next_event().unwrap().unwrap().fields, Fields::Grow { size: 1, .. }));
+    assert!(reader.next_event().unwrap().is_none() && events == 1);
+}
+
 /// (design/point-log.md `.req.order`, `.order.lock`)
 #[test]
 fn no_call_is_made_in_the_middle_of_another() {
@@ -258,6 +321,55 @@ fn no_call_is_made_in_the_middle_of_another() {
             [second, third].iter().all(|event| event.thread == first.thread),
             "{first}, {second}, {third}"
         );
+    }
+}
+
+/// Unwinds at the events that it is made for.
+struct Unwinds(fn(&Event) -> bool);
+
+impl EventHook for Unwinds {
+    fn event(&self, event: Event) {
+        if (self.0)(&event) {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    }
+}
+
+/// If a call unwinds, calls of other threads are made nevertheless (design/point-log.md `.order.unwound`).
+#[test]
+fn a_call_that_unwinds_is_over() {
+    const KINDS: [fn(&Event) -> bool; 6] = [
+        |event| matches!(event, Event::Reserve { .. }),
+        |event| matches!(event, Event::RefuseReserve { .. }),
+        |event| matches!(event, Event::FreeAtPoint { .. }),
+        |event| matches!(event, Event::EmptyPoint { .. }),
+        |event| matches!(event, Event::PushFrame { .. }),
+        |event| matches!(event, Event::PopFrame { .. }),
+    ];
+    let log: &'static PointLog<_> = Box::leak(Box::new(PointLog::begin(std::io::sink()).unwrap()));
+    let mut memory = Box::new_uninit_slice(ARENA);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
+    let stack = Snc::create(&arena, SncOptions::default()).unwrap();
+    for kind in KINDS {
+        let hook = || (log, Unwinds(kind));
+        let unwound = Cell::new(0);
+        let attempt = |call: &mut dyn FnMut()| {
+            let unwinds = std::panic::catch_unwind(AssertUnwindSafe(call)).is_err();
+            unwound.set(unwound.get() + usize::from(unwinds));
+            in_time(|| log.call(|| ()));
+        };
+        let logger = || PointLogger::new(|| true, hook());
+        let mut point = AllocationPoint::create_with(&pool, BufferKind::Mutator, logger()).unwrap();
+        let mut frames = AllocationPoint::create_with(&stack, BufferKind::Mutator, logger()).unwrap();
+        let mut kept = pool.alloc(layout(8, 8)).ok();
+        attempt(&mut || _ = point.alloc(1_u64));
+        attempt(&mut || _ = point.reserve(layout(2 * ARENA, 8)).is_err());
+        // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
+        attempt(&mut || unsafe { point.free(kept.take().unwrap(), layout(8, 8)) });
+        attempt(&mut || point.empty());
+        attempt(&mut || frames.scope(|_| ()));
+        assert_ne!(unwound.get(), 0);
     }
 }
 

@@ -4,27 +4,28 @@ use core::alloc::Layout;
 use core::marker::PhantomData;
 
 use tripoint::AllocationPoint;
+use tripoint::points::Control;
 
 use super::stored::{Pointer, Units};
 use super::{NoMemory, Place, Places};
 use crate::book::{Level, Order};
 
-/// Objects of one type, allocated and freed through one allocation point.
-pub struct Pointed<'p, T> {
-    point: AllocationPoint<'p, Units<'p>>,
+/// Objects of one type, allocated and freed through one allocation point, with this control.
+pub struct Pointed<'p, T, C: Control = ()> {
+    point: AllocationPoint<'p, Units<'p>, C>,
     objects: PhantomData<T>,
 }
 
-impl<'p, T> Pointed<'p, T> {
+impl<'p, T, C: Control> Pointed<'p, T, C> {
     /// Objects of the pool of this allocation point.
-    pub const fn new(point: AllocationPoint<'p, Units<'p>>) -> Self {
+    pub const fn new(point: AllocationPoint<'p, Units<'p>, C>) -> Self {
         Self { point, objects: PhantomData }
     }
 }
 
 // SAFETY: a name is the address of a committed object, and no two live objects of a pool have one. It stays where it is until
 // it is freed, wherever the point is moved; the pool outlives the point.
-unsafe impl<T> Place<T> for Pointed<'_, T> {
+unsafe impl<T, C: Control> Place<T> for Pointed<'_, T, C> {
     type Name = Pointer;
 
     #[inline(always)]
@@ -59,12 +60,12 @@ unsafe impl<T> Place<T> for Pointed<'_, T> {
     }
 }
 
-/// Orders and levels in pools, through an allocation point for each.
-pub struct Points<'p>(PhantomData<&'p ()>);
+/// Orders and levels in pools, through an allocation point for each, with this control.
+pub struct Points<'p, C: Control = ()>(PhantomData<(&'p (), C)>);
 
-impl<'p> Places for Points<'p> {
+impl<'p, C: Control> Places for Points<'p, C> {
     type Name = Pointer;
-    type Orders = Pointed<'p, Order<Pointer>>;
-    type Levels = Pointed<'p, Level<Pointer>>;
+    type Orders = Pointed<'p, Order<Pointer>, C>;
+    type Levels = Pointed<'p, Level<Pointer>, C>;
     const END_TOGETHER: bool = true;
 }

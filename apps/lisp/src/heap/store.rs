@@ -11,6 +11,7 @@ use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
+use point_log::{Logger, logger};
 use tripoint::author::SymmetricFence;
 use tripoint::gc::{
     Amc, Amcz, Ams, Awl, Heap, Kind as PoolKind, Moved, MovedLeaf, Mutator, MutatorBuffer, Swept,
@@ -26,7 +27,7 @@ use super::value::{Constant, Value, Word};
 use crate::failure::{Failure, Outcome};
 
 type Pool<'h, K> = Swept<'h, &'h ArenaVm, SymmetricFence, Objects, K>;
-type Point<'p, 'h, K> = AllocationPoint<'p, Pool<'h, K>>;
+type Point<'p, 'h, K> = AllocationPoint<'p, Pool<'h, K>, Logger>;
 
 /// The objects of a Lisp, and the stack that keeps them.
 pub(crate) struct Store<'p, 'h> {
@@ -84,7 +85,7 @@ fn point<'p, 'h, K: PoolKind<Objects>>(
     pool: &'p Pool<'h, K>,
     mutator: &Mutator<'h, &'h ArenaVm, SymmetricFence>,
 ) -> Result<Point<'p, 'h, K>, Error> {
-    AllocationPoint::create_in(pool, BufferKind::Mutator, (), |buffer: &MutatorBuffer| {
+    AllocationPoint::create_in(pool, BufferKind::Mutator, logger(), |buffer: &MutatorBuffer| {
         // SAFETY: the point stays with the mutator, in a store, which is used by one thread and drops the point first.
         // The mutator runs whenever the store is used.
         unsafe { buffer.attend(mutator) };

@@ -3,15 +3,16 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::io;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 
 use tripoint::author::FramePool;
 use tripoint::points::Frame;
 use tripoint::{
-    AllocationPoint, BufferKind, ClientArena, ClientArenaOptions, ManualPool, Mfs, MfsOptions, Mvff,
-    MvffOptions, Mvt, MvtOptions, PoolBox, PoolClass, Snc, SncOptions, Store, Tlsf, TlsfOptions, UnitLayout,
-    UnitOf,
+    AllocationPoint, Arena, ArenaVm, ArenaVmOptions, BufferKind, ClientArena, ClientArenaOptions, ManualPool,
+    Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, PoolBox, PoolClass, Snc, SncOptions, Store, Tlsf,
+    TlsfOptions, UnitLayout, UnitOf,
 };
 use tripoint_oracle::{Choices, Layouts, MANUAL, Menu, Operation, Random, STACKS};
 use tripoint_telemetry::{LogReader, LoggedPool, PointLog, PointLogger};
@@ -49,7 +50,7 @@ impl Length {
     pub(super) const LONG: Self = Self(150_000);
 }
 
-type Log = PointLog<Vec<u8>>;
+pub(super) type Log = PointLog<Written>;
 type Logger<'l> = PointLogger<fn() -> bool, &'l Log>;
 type Pool<'l, P> = LoggedPool<P, fn() -> bool, &'l Log>;
 
@@ -61,24 +62,51 @@ fn logger(log: &Log) -> Logger<'_> {
     PointLogger::new(always, log)
 }
 
-fn point<'p, P: PoolClass>(pool: &'p P, log: &'p Log) -> AllocationPoint<'p, P, Logger<'p>> {
+pub(super) fn point<'p, P: PoolClass>(pool: &'p P, log: &'p Log) -> AllocationPoint<'p, P, Logger<'p>> {
     AllocationPoint::create_with(pool, BufferKind::Mutator, logger(log)).unwrap()
 }
 
-fn logged<P: ManualPool>(pool: P, log: &Log) -> Pool<'_, P> {
+pub(super) fn logged<P: ManualPool>(pool: P, log: &Log) -> Pool<'_, P> {
     LoggedPool::new(pool, always, log)
 }
 
+/// What a log has written, also while an arena has the log as its hook forever.
+#[derive(Clone, Default)]
+pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes a log of what `program` does.
+fn logged_by(program: impl FnOnce(&'static Log)) -> Logged {
+    let written = Written::default();
+    let log: &'static Log = Box::leak(Box::new(PointLog::begin(written.clone()).unwrap()));
+    program(log);
+    let events = log.end().unwrap();
+    Logged { log: core::mem::take(&mut *written.0.lock().unwrap()), events }
+}
+
 /// Runs a program in an arena of this many bytes, all of whose calls are logged.
-fn log_of(bytes: usize, program: impl FnOnce(&ClientArena<'_>, &Log)) -> Logged {
-    let log = PointLog::begin(Vec::new()).unwrap();
+pub(super) fn log_of(bytes: usize, program: impl FnOnce(&ClientArena<'_>, &Log)) -> Logged {
+    logged_by(|log| run_in_arena(bytes, log, program))
+}
+
+fn run_in_arena(bytes: usize, log: &Log, program: impl FnOnce(&ClientArena<'_>, &Log)) {
     let mut memory = Box::new_uninit_slice(bytes);
-    let options = ClientArenaOptions { grain: Some(4096), event_hook: Some(&log) };
-    let arena = ClientArena::create(&mut memory, options).unwrap();
-    program(&arena, &log);
-    drop(arena);
-    let (log, events) = log.finish().unwrap();
-    Logged { log, events }
+    let options = ClientArenaOptions { grain: Some(4096), event_hook: Some(log) };
+    program(&ClientArena::create(&mut memory, options).unwrap(), log);
+}
+
+/// A log of one arena after another.
+pub(super) fn two_arenas() -> Logged {
+    logged_by(|log| (0..2).for_each(|_| run_in_arena(256 << 10, log, |_, _| ())))
 }
 
 #[expect(dead_code, reason = "an object of a certain size")]
@@ -90,45 +118,75 @@ struct Order {
 
 /// Orders come and go, in boxes of a point; levels of prices are lists that grow; and each message has a frame for what
 /// lasts as long as it.
-pub(super) fn order_book(seed: u64, Length(steps): Length) -> Logged {
-    log_of(8 << 20, |arena, log| {
-        let mut random = Random::new(seed);
-        let orders = logged(Mfs::create(arena, UnitOf::<Order>::new(), MfsOptions::default()).unwrap(), log);
-        let levels = logged(Mvff::create(arena, MvffOptions::default()).unwrap(), log);
-        let scratch = Snc::create(arena, SncOptions { extend_by: 4096, ..SncOptions::default() }).unwrap();
-        let (mut point, mut frames) = (point(&orders, log), point(&scratch, log));
-        let (mut book, mut lists) = (Vec::new(), Vec::new());
-        for number in 0..steps as u64 {
-            frames.scope(|frame| {
-                let length = 1 + random.below(40);
-                let words = frame.slice(length, |index| index as u64).unwrap();
-                frame.scope(|inner| _ = inner.alloc([words[0]; 9]).unwrap());
-            });
-            let order = Order { number, price: random.number(), quantity: [0; 3] };
-            match random.below(8) {
-                0..=3 if book.len() < 3000 => book.push(point.boxed(order).unwrap()),
-                4 if !book.is_empty() => point.free_box(book.swap_remove(random.below(book.len()))),
-                5 if !book.is_empty() => drop(book.swap_remove(random.below(book.len()))),
-                6 => drop(point.reserve(Layout::new::<Order>()).unwrap()),
-                _ if random.once_in(2) || lists.is_empty() => {
-                    let length = 1 + random.below(60);
-                    let layout = Layout::array::<u64>(length).unwrap();
-                    lists.push((levels.alloc(layout).unwrap(), layout));
-                }
-                _ => {
-                    let (list, layout) = lists.swap_remove(random.below(lists.len()));
-                    // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
-                    unsafe { levels.free(list, layout) };
-                }
+fn order_book_in<A: Arena>(arena: &A, log: &Log, seed: u64, Length(steps): Length) {
+    let mut random = Random::new(seed);
+    let orders = logged(Mfs::create(arena, UnitOf::<Order>::new(), MfsOptions::default()).unwrap(), log);
+    let levels = logged(Mvff::create(arena, MvffOptions::default()).unwrap(), log);
+    let scratch = Snc::create(arena, SncOptions { extend_by: 4096, ..SncOptions::default() }).unwrap();
+    let (mut point, mut frames) = (point(&orders, log), point(&scratch, log));
+    let (mut book, mut lists) = (Vec::new(), Vec::new());
+    for number in 0..steps as u64 {
+        frames.scope(|frame| {
+            let length = 1 + random.below(40);
+            let words = frame.slice(length, |index| index as u64).unwrap();
+            frame.scope(|inner| _ = inner.alloc([words[0]; 9]).unwrap());
+        });
+        let order = Order { number, price: random.number(), quantity: [0; 3] };
+        match random.below(8) {
+            0..=3 if book.len() < 3000 => book.push(point.boxed(order).unwrap()),
+            4 if !book.is_empty() => point.free_box(book.swap_remove(random.below(book.len()))),
+            5 if !book.is_empty() => drop(book.swap_remove(random.below(book.len()))),
+            6 => drop(point.reserve(Layout::new::<Order>()).unwrap()),
+            _ if random.once_in(2) || lists.is_empty() => {
+                let length = 1 + random.below(60);
+                let layout = Layout::array::<u64>(length).unwrap();
+                lists.push((levels.alloc(layout).unwrap(), layout));
             }
-            if random.once_in(100) {
-                point.tripper().trip();
+            _ => {
+                let (list, layout) = lists.swap_remove(random.below(lists.len()));
+                // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
+                unsafe { levels.free(list, layout) };
             }
         }
-        for (list, layout) in lists {
-            // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
-            unsafe { levels.free(list, layout) };
+        if random.once_in(100) {
+            point.tripper().trip();
         }
+    }
+    for (list, layout) in lists {
+        // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
+        unsafe { levels.free(list, layout) };
+    }
+}
+
+pub(super) fn order_book(seed: u64, length: Length) -> Logged {
+    log_of(8 << 20, |arena, log| order_book_in(arena, log, seed, length))
+}
+
+/// The order book in an arena of the system's memory.
+pub(super) fn order_book_of_the_system(seed: u64, length: Length) -> Logged {
+    logged_by(|log| {
+        let sizes = ArenaVmOptions { reserve: 1 << 30, commit_limit: 64 << 20, ..ArenaVmOptions::default() };
+        let arena = ArenaVm::create(ArenaVmOptions { event_hook: Some(log), ..sizes }).unwrap();
+        order_book_in(&arena, log, seed, length);
+    })
+}
+
+/// Frames that were pushed while the point had no memory begin at one place, which is none.
+pub(super) fn frames_without_memory() -> Logged {
+    log_of(256 << 10, |arena, log| {
+        let options = SncOptions { extend_by: 4096, fill_size: 4096 };
+        let pool = Snc::create(arena, options).unwrap();
+        let mut point = point(&pool, log);
+        let mut pushed = || {
+            let frame = point.push();
+            // SAFETY: no collector reads the object.
+            unsafe { point.reserve(Layout::new::<[u64; 300]>()).unwrap().commit() }.unwrap();
+            point.empty();
+            frame
+        };
+        let [_lowest, second, _highest] = [(); 3].map(|()| pushed());
+        // SAFETY: of this point, no earlier one was popped, and nothing uses the objects.
+        unsafe { point.pop(second) };
     })
 }
 
@@ -317,23 +375,22 @@ impl<'p, P: ManualPool> BoxedSlice<'p, P> for AllocationPoint<'p, P, Logger<'p>>
 }
 
 /// A log that begins after its arena was created.
-pub(super) fn without_the_arena() -> Vec<u8> {
-    let log = PointLog::begin(Vec::new()).unwrap();
-    let mut memory = Box::new_uninit_slice(64 << 10);
-    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
-    let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
-    drop(point(&pool, &log).alloc(1_u64));
-    log.finish().unwrap().0
+pub(super) fn without_the_arena() -> Logged {
+    logged_by(|log| {
+        let mut memory = Box::new_uninit_slice(64 << 10);
+        let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+        let pool = Mvff::create(&arena, MvffOptions::default()).unwrap();
+        drop(point(&pool, log).alloc(1_u64));
+    })
 }
 
 /// A log of a program that has one point without a logger.
-pub(super) fn with_an_unlogged_point() -> Vec<u8> {
-    let logged = log_of(256 << 10, |arena, log| {
+pub(super) fn with_an_unlogged_point() -> Logged {
+    log_of(256 << 10, |arena, log| {
         let pool = logged(Mvff::create(arena, MvffOptions::default()).unwrap(), log);
         let (mut first, mut second) = (point(&pool, log), AllocationPoint::create(&pool).unwrap());
         first.alloc(1_u64).unwrap();
         second.alloc([0_u64; 300]).unwrap();
         first.alloc(2_u64).unwrap();
-    });
-    logged.log
+    })
 }
