@@ -28,6 +28,7 @@ fn trade(recorded: &Recorded, trips: usize) {
         range,
         memory: range,
         class: "ArenaVm",
+        options: PoolOptions::NONE,
     });
     hook.event(Event::Grow { size: 4 * MIB });
     let [orders, books] = [2, 3].map(|number| PoolId::new(number).unwrap());

@@ -2,8 +2,8 @@
 
 use core::alloc::Layout;
 use core::cell::Cell;
+use core::panic::AssertUnwindSafe;
 use std::io::{self, Write};
-use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 
 use tripoint_ap::AllocationPoint;
