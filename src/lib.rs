@@ -243,8 +243,8 @@ pub mod events {
 pub mod packets {
     #[doc(inline)]
     pub use tripoint_packets::{
-        PacketBatch, PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool, PacketPoolOptions,
-        PacketRegion, PacketRing, PacketRingCounts, Submission,
+        PacketBatch, PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool,
+        PacketPoolOptions, PacketRegion, PacketRing, PacketRingCounts, Submission,
     };
 }
 
