@@ -85,6 +85,7 @@ impl XdpRedirect {
         let value = std::os::fd::AsFd::as_fd(socket).as_raw_fd();
         let update = MapUpdate {
             map: number(&self.map),
+            _padding: 0,
             key: address(&raw const queue),
             value: address(&raw const value),
             flags: 0,
@@ -171,6 +172,8 @@ struct MapCreate {
 #[repr(C, align(8))]
 struct MapUpdate {
     map: u32,
+    // Addresses are aligned to eight bytes there on every target.
+    _padding: u32,
     key: u64,
     value: u64,
     flags: u64,
