@@ -123,7 +123,8 @@ impl<P: Platform> ArenaVm<P> {
             commit_limit,
             range,
             memory,
-            options: arena.options.passed(),
+            commit_policy: arena.options.commit_policy(),
+            prefault_size: arena.options.prefault_size(),
             class: "ArenaVm",
         });
         if let Some(yielding) = arena.platform().yielding() {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use tripoint_core::{Align, Error, EventHook, PoolOptions, Result};
+use tripoint_core::{Align, Error, EventHook, Result};
 
 use crate::chosen_memory::{HugePages, Placement};
 
@@ -284,20 +284,27 @@ impl ArenaVmOptions {
         self.spare_percent().min(STEP_PERCENT)
     }
 
-    /// The options that decide what is committed, and where, as the event of the creation has them: the spare share, how
-    /// grains are prefaulted (by the place among [`Prefault`]'s variants) and how many bytes that names, and a bit each for
-    /// grains that have memory once they are committed, for guards and for huge pages.
-    pub(crate) fn passed(&self) -> PoolOptions {
-        let (prefault, bytes) = match self.prefault {
-            Prefault::None => (0, 0),
-            Prefault::AtFill => (1, 0),
-            Prefault::Ahead(size) => (2, size),
-            Prefault::Size(size) => (3, size),
-            Prefault::Everything => (4, 0),
+    /// What decides when pages are committed, and which, as the event of the creation has it: in the lowest byte the spare
+    /// share; in the second the place among [`Prefault`]'s variants; in the third a bit each for grains that have memory
+    /// once they are committed, for guards and for huge pages.
+    pub(crate) fn commit_policy(&self) -> usize {
+        let prefault = match self.prefault {
+            Prefault::None => 0,
+            Prefault::AtFill => 1,
+            Prefault::Ahead(_) => 2,
+            Prefault::Size(_) => 3,
+            Prefault::Everything => 4,
         };
-        let bits = [self.grains_are_populated(), self.guard, self.huge_pages];
-        let flags = bits.into_iter().rev().fold(0, |flags, bit| flags << 1 | usize::from(bit));
-        PoolOptions::new([usize::from(self.spare_share), prefault, bytes, flags])
+        let bits = [self.grains_are_populated(), self.guard, self.huge_pages].map(usize::from);
+        usize::from(self.spare_share) | prefault << 8 | bits[0] << 16 | bits[1] << 17 | bits[2] << 18
+    }
+
+    /// The bytes that [`ArenaVmOptions::prefault`] names.
+    pub(crate) const fn prefault_size(&self) -> usize {
+        match self.prefault {
+            Prefault::Ahead(size) | Prefault::Size(size) => size,
+            Prefault::None | Prefault::AtFill | Prefault::Everything => 0,
+        }
     }
 
     /// Whether spare memory is kept, however much there is.

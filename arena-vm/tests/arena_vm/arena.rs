@@ -9,7 +9,7 @@ use std::string::String;
 
 use tripoint_arena_vm::mock::{Call, Failing};
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions, Platform, Prefault};
-use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolId, PoolOptions};
+use tripoint_core::{Addr, Arena, Check, CheckLevel, Describe, Error, Event, EventHook, PoolId};
 
 use crate::common::{
     Audited, GRAIN, Recorder, assert_books, holds, on_each, on_each_failing, small, smaller, write,
@@ -212,8 +212,16 @@ fn an_arena_reports_its_life() {
         let events = recorder.take();
         let [Event::CreateArena { memory, .. }] = events[..] else { panic!("{events:?}") };
         let (grain, commit_limit) = (arena.grain(), small().commit_limit);
-        let options = PoolOptions::new([usize::from(small().spare_share)]);
-        let created = Event::CreateArena { grain, commit_limit, range, memory, options, class: "ArenaVm" };
+        let (commit_policy, prefault_size) = (usize::from(small().spare_share), 0);
+        let created = Event::CreateArena {
+            grain,
+            commit_limit,
+            commit_policy,
+            prefault_size,
+            range,
+            memory,
+            class: "ArenaVm",
+        };
         assert_eq!(events, [created]);
         drop(arena);
         assert_eq!(recorder.take(), [Event::DestroyArena { range }]);

@@ -67,10 +67,8 @@ impl Start<'_> {
             commit_limit,
             memory_base,
             memory_size,
-            option_1: spare_share,
-            option_2: prefault,
-            option_3: ahead,
-            option_4: flags,
+            commit_policy,
+            prefault_size,
             class,
             ..
         } = self.created.fields
@@ -96,10 +94,10 @@ impl Start<'_> {
                     reserve_floor: size,
                     grain,
                     commit_limit,
-                    spare_share: u8::try_from(spare_share).unwrap_or(u8::MAX),
-                    prefault: prefault_of(prefault, ahead as usize, flags & 1 != 0),
-                    guard: flags & 2 != 0,
-                    huge_pages: flags & 4 != 0,
+                    spare_share: commit_policy as u8,
+                    prefault: prefault_of(commit_policy, prefault_size as usize),
+                    guard: commit_policy & 1 << 17 != 0,
+                    huge_pages: commit_policy & 1 << 18 != 0,
                     event_hook: Some(self.hook),
                     ..ArenaVmOptions::default()
                 };
@@ -122,14 +120,14 @@ impl Start<'_> {
     }
 }
 
-/// How grains are prefaulted, by the number that the log has; if they have memory for another reason, when they are
-/// committed.
-fn prefault_of(number: u64, bytes: usize, is_populated: bool) -> Prefault {
-    match number {
-        2 => Prefault::Ahead(bytes),
-        3 => Prefault::Size(bytes),
+/// How grains are prefaulted by this policy (`ArenaVmOptions::commit_policy` has its bits); if they have memory for
+/// another reason, when they are committed.
+fn prefault_of(commit_policy: u64, size: usize) -> Prefault {
+    match commit_policy >> 8 & 0xff {
+        2 => Prefault::Ahead(size),
+        3 => Prefault::Size(size),
         4 => Prefault::Everything,
-        _ if is_populated => Prefault::AtFill,
+        _ if commit_policy & 1 << 16 != 0 => Prefault::AtFill,
         _ => Prefault::None,
     }
 }

@@ -77,9 +77,10 @@ fn run_everything(telemetry: &Telemetry) {
     hook.event(Event::CreateArena {
         grain: 4096,
         commit_limit: 64 * MIB,
+        commit_policy: 0,
+        prefault_size: 0,
         range,
         memory: range,
-        options: PoolOptions::NONE,
         class: "ArenaVm",
     });
     hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });

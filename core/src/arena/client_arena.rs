@@ -33,7 +33,6 @@ use crate::values::align::Align;
 use crate::values::check::aver_whole;
 use crate::values::error::{Error, Result};
 use crate::values::pool_id::PoolId;
-use crate::values::pool_options::PoolOptions;
 
 const SIGNATURE: u32 = 0x7290_0002;
 
@@ -141,8 +140,15 @@ impl<'m> ClientArena<'m> {
         let (range, grain) = (arena.range(), grain.get());
         let memory = AddrRange::with_size(Addr::of(start.as_ptr()), size).unwrap_or_default();
         let commit_limit = range.size();
-        let options = PoolOptions::NONE;
-        arena.event(Event::CreateArena { grain, commit_limit, range, memory, options, class: ARENA });
+        arena.event(Event::CreateArena {
+            grain,
+            commit_limit,
+            commit_policy: 0,
+            prefault_size: 0,
+            range,
+            memory,
+            class: ARENA,
+        });
         Ok(arena)
     }
 

@@ -42,6 +42,10 @@ macro_rules! for_each_event {
                 grain: usize as Bytes,
                 /// The most bytes that it may commit, as it was asked for.
                 commit_limit: usize as Bytes,
+                /// What decides when it commits them, as its type has it; zero for memory that was given.
+                commit_policy: usize as Number,
+                /// The bytes that it commits beforehand, if the policy has a number of them.
+                prefault_size: usize as Bytes,
             } parts {
                 /// The range of its addresses ([`Arena::range`](crate::Arena::range)).
                 range: AddrRange as {
@@ -56,19 +60,6 @@ macro_rules! for_each_event {
                     memory_base: Address,
                     /// The bytes of this memory.
                     memory_size: Bytes,
-                },
-                /// The options that decide what it commits, as they were passed ([`PoolOptions`]).
-                options: PoolOptions as {
-                    /// The first option.
-                    option_1: Number,
-                    /// The second.
-                    option_2: Number,
-                    /// The third.
-                    option_3: Number,
-                    /// The fourth.
-                    option_4: Number,
-                    /// The fifth.
-                    option_5: Number,
                 },
             } texts {
                 /// The name of its type.

@@ -1,10 +1,9 @@
-//! The options of a pool, or of an arena, as its event has them.
+//! The options of a pool, as its event has them.
 
 #![forbid(unsafe_code)]
 
 /// The options that a pool was created with, as numbers: those of its class, in the order in which the class declares
-/// them. `Mfs` has the size and the alignment of its units first. What a class does not have is zero. An arena has those
-/// that decide what it commits.
+/// them. `Mfs` has the size and the alignment of its units first. What a class does not have is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions([usize; Self::MAX]);
 

@@ -73,9 +73,10 @@ fn an_arena_and_its_pools_report_their_lives() {
         Event::CreateArena {
             grain: GRAIN,
             commit_limit: range.size(),
+            commit_policy: 0,
+            prefault_size: 0,
             range,
             memory: given,
-            options: PoolOptions::NONE,
             class: "ClientArena",
         },
         Event::CreatePool { pool: id, options: PoolOptions::NONE, class: "Whole" },

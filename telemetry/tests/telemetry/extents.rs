@@ -82,9 +82,10 @@ fn scattered(hook: &dyn EventHook, extents: usize) {
     hook.event(Event::CreateArena {
         grain: GRAIN,
         commit_limit: 1 << 20,
+        commit_policy: 0,
+        prefault_size: 0,
         range,
         memory: range,
-        options: PoolOptions::NONE,
         class: "ClientArena",
     });
     hook.event(Event::CreatePool { pool, options: PoolOptions::NONE, class: "MVFF" });

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tripoint_core::{Addr, AddrRange, Event, EventHook, PoolId, PoolOptions};
+use tripoint_core::{Addr, AddrRange, Event, EventHook, PoolId};
 use tripoint_telemetry::format::{
     ArenaWord, ClockKind, EventKind, FileState, HeaderFlags, HeaderWord, SectionKind, SwitchWord,
 };
@@ -255,9 +255,10 @@ fn what_the_program_leaves_out_no_other_process_brings_back() {
         hook.event(Event::CreateArena {
             grain: 64,
             commit_limit: 0x500,
+            commit_policy: 0,
+            prefault_size: 0,
             range,
             memory: range,
-            options: PoolOptions::NONE,
             class: "ClientArena",
         });
         hook.event_at(Event::Fill { pool, buffer, base, size: 8 }, &[0xc0de]);
