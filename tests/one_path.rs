@@ -63,7 +63,7 @@ fn several_paths(listing: &str, counts: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// The crates that are modules of the facade, by the names of these modules.
-const MODULES: [&str; 3] = ["contract", "telemetry", "gc"];
+const MODULES: [&str; 4] = ["contract", "telemetry", "gc", "xdp"];
 
 /// The listing of the facade, and those of the crates that are modules of it, as a user of the facade sees them.
 fn joined(listings: &[Text]) -> String {
@@ -184,6 +184,7 @@ fn nothing_is_renamed_on_its_way_out() {
         "contract",
         "telemetry",
         "gc",
+        "xdp",
         "",
     ];
     let roots: Vec<_> = folders

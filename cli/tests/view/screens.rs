@@ -28,7 +28,8 @@ fn trade(recorded: &Recorded, trips: usize) {
         range,
         memory: range,
         class: "ArenaVm",
-        options: PoolOptions::NONE,
+        commit_policy: 0,
+        prefault_size: 0,
     });
     hook.event(Event::Grow { size: 4 * MIB });
     let [orders, books] = [2, 3].map(|number| PoolId::new(number).unwrap());
