@@ -3,8 +3,8 @@
 //!
 //! `cargo bench -p benches --bench whole_program`, with `-- --quick` to see only that it runs.
 //!
-//! Each run is a process of its own, with one allocator from its first allocation to its last. The
-//! allocators take turns, and the table has medians over the rounds: of the time by the wall clock, of the ratio to mimalloc's time in
+//! Each run is a process of its own, with one allocator from its first allocation to its last. The order of the
+//! allocators is drawn anew in each round, and the table has medians over the rounds: of the time by the wall clock, of the ratio to mimalloc's time in
 //! the same round, and of the most memory that the process had.
 
 mod chosen;

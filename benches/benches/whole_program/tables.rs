@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use benches::compare::median;
+use benches::random::Random;
 use benches::table::Table;
 
 use crate::chosen::{ALLOCATORS, WHICH};
@@ -39,9 +40,12 @@ pub(crate) fn tables(rounds: usize) -> Vec<Table> {
 
 fn table(threads: usize, rounds: usize) -> Table {
     let mut runs = BTreeMap::<&str, Vec<Run>>::new();
-    for round in 0..rounds {
-        for turn in 0..ALLOCATORS.len() {
-            let allocator = ALLOCATORS[(round + turn) % ALLOCATORS.len()];
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut order = ALLOCATORS;
+    for _ in 0..rounds {
+        // A process meets the memory that the one before it left to the system: none may always follow the same.
+        random.shuffle(&mut order);
+        for allocator in order {
             runs.entry(allocator).or_default().push(run(allocator, threads));
         }
     }
