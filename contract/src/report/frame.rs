@@ -36,10 +36,24 @@ const STANDARD_NAMES: [&str; 3] = ["core::", "alloc::", "std::"];
 const FOLDER: &str = env!("CARGO_MANIFEST_DIR");
 const SIBLINGS: [&str; 8] = ["contract", "core", "ap", "pools", "arena-vm", "gc", "stack", "telemetry"];
 
+/// The files through which each call of an allocator comes: known in whatever folder the program was built.
+const DETECTORS: [&str; 2] = ["/contract/src/thread/current.rs:", "/contract/src/detectors/allocator.rs:"];
+
+/// Whether a place is in one of these crates: beside this one, as when both were built from the same folder, or in a package of
+/// it, as cargo unpacks them for any user.
 fn is_of_siblings(place: &str, siblings: &[&str]) -> bool {
-    let Some((before, after)) = FOLDER.rsplit_once("contract") else { return false };
-    let inside = |name: &&str| place.strip_prefix(before)?.strip_prefix(name)?.strip_prefix(after);
-    siblings.iter().any(|name| inside(name).is_some_and(|rest| rest.starts_with("/src/")))
+    let is_beside = |name: &str| {
+        let (before, after) = FOLDER.rsplit_once("contract")?;
+        let rest = place.strip_prefix(before)?.strip_prefix(name)?.strip_prefix(after)?;
+        rest.starts_with("/src/").then_some(())
+    };
+    let is_packaged = |name: &str| {
+        let (_, rest) = place.split_once("/tripoint-")?;
+        let version = rest.strip_prefix(name)?.strip_prefix('-')?;
+        let (version, _) = version.split_once("/src/")?;
+        (version.starts_with(|first: char| first.is_ascii_digit()) && !version.contains('/')).then_some(())
+    };
+    siblings.iter().any(|name| is_beside(name).or_else(|| is_packaged(name)).is_some())
 }
 
 /// One function at one address. An address has several if functions were inlined.
@@ -58,7 +72,10 @@ impl Frame {
     fn is_own(&self) -> bool {
         let standard =
             |place: &str| STANDARD_LIBRARY.iter().chain(&STANDARD_CRATES).any(|part| place.contains(part));
-        self.place.as_ref().is_some_and(|place| !standard(place) && !is_of_siblings(place, &SIBLINGS))
+        let detector = |place: &str| DETECTORS.iter().any(|file| place.contains(file));
+        self.place
+            .as_ref()
+            .is_some_and(|place| !standard(place) && !detector(place) && !is_of_siblings(place, &SIBLINGS))
             && !self.name_begins_with(&ON_THE_WAY)
     }
 
@@ -201,6 +218,20 @@ mod tests {
             ("malloc", None),
         ] {
             assert!(!is_own(function, place), "{function}");
+        }
+        // Of a program that was built elsewhere.
+        for place in [
+            "/home/me/.cargo/registry/src/index-1/tripoint-pools-0.1.0/src/mfs.rs:1",
+            "/builds/7/tripoint-contract-1.2.3-rc.1/src/thread/current.rs:67",
+            "/builds/7/tripoint/contract/src/thread/current.rs:67",
+            "/builds/7/tripoint/contract/src/detectors/allocator.rs:67",
+        ] {
+            assert!(!is_own("{closure#0}", Some(place)), "{place}: a name without its crate");
+        }
+        for place in
+            ["/home/me/tripoint-pools-1/user/src/main.rs:7", "/home/me/tripoint-pools-user/src/main.rs:7"]
+        {
+            assert!(is_own("{closure#0}", Some(place)), "{place}");
         }
         if let Some((before, after)) = FOLDER.rsplit_once("contract") {
             for sibling in SIBLINGS {
