@@ -231,7 +231,7 @@ fn a_socket_of_a_deleted_interface_is_in_no_others_way() {
 }
 
 /// Calls the interface with this number in the namespace of the calling thread by another name.
-fn rename(index: u32, name: &std::ffi::CStr) {
+fn rename(index: u32, name: &core::ffi::CStr) {
     // SAFETY: all zeros are a request.
     let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
     // SAFETY: opens a descriptor.
