@@ -15,8 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The units of a socket that was closed. The kernel may still use them: closing only tells it to stop, and it does so some time
 /// later. [`wait`](Self::wait) returns them to the pool once it has.
 ///
-/// Dropping it waits for two seconds at most. Units that the kernel has not let go of by then stay with it until the pool is
-/// dropped.
+/// Dropping it waits, but gives up after two seconds: units that the kernel has not let go of by then are not returned to the
+/// pool, and the kernel may still write to them. So wait for as long as it takes, before the memory of a pool is used for
+/// something else ([`XdpRegion::new`](crate::XdpRegion::new)). A duplicate of the socket's descriptor keeps the queue.
 #[must_use = "units come back to the pool only by `wait`"]
 pub struct XdpClosing<'p, const SIZE: usize> {
     pub(crate) interface: Interface,
@@ -44,14 +45,15 @@ impl<'p, const SIZE: usize> XdpClosing<'p, SIZE> {
     }
 
     /// Waits until the queue can be bound again, so that the device uses no unit any more, and returns all units to the
-    /// pool; returns how many. If the interface is gone, there is nothing to wait for.
+    /// pool; returns how many. If the interface or the queue is gone, there is nothing to wait for.
     ///
     /// The queue is bound for a moment, to see that it can be, if its driver has zero copy.
     ///
     /// # Errors
-    /// [`XdpError::StillBound`] after `patience`. Wait again.
+    /// [`XdpError::StillBound`] after `patience`. Wait again. Another [`XdpError`] if the kernel does not say whether the queue is
+    /// free.
     pub fn wait(&mut self, patience: Duration) -> Result<usize, XdpError> {
-        if !self.probe.wait(patience) {
+        if !self.probe.wait(patience)? {
             let (interface, queue) = (self.interface.name().to_owned(), self.queue);
             return Err(XdpError::StillBound { interface, queue, units: self.with_kernel() });
         }

@@ -45,14 +45,14 @@ impl Device {
         let socket = open_socket()?;
         if let Memory::New(region) = memory {
             // SAFETY: the caller answers for the memory.
-            unsafe { abi::register(&socket, region) }.map_err(|error| refused(&error, region.len))?;
+            unsafe { abi::register(&socket, region) }.map_err(|error| refused(&error, region))?;
         }
         let entries = [options.receive_entries, options.transmit_entries];
         make_rings(&socket, entries).map_err(|error| XdpError::of("the rings of AF_XDP", &error, ""))?;
         let mapped = map(&socket, entries).map_err(|error| XdpError::of("mapping the rings", &error, ""))?;
         if let Some(poll) = options.busy_poll {
             poll_busily(&socket, poll)
-                .map_err(|error| XdpError::of("SO_BUSY_POLL", &error, "CAP_NET_ADMIN"))?;
+                .map_err(|error| XdpError::of("SO_PREFER_BUSY_POLL", &error, "CAP_NET_ADMIN"))?;
         }
         let mut address = address(interface, queue, options.flags());
         if let Memory::Of(other) = memory {
@@ -96,7 +96,7 @@ pub(crate) fn address(interface: &Interface, queue: u32, flags: u16) -> libc::so
     libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
         sxdp_flags: flags,
-        sxdp_ifindex: interface.index,
+        sxdp_ifindex: interface.identity.index,
         sxdp_queue_id: queue,
         sxdp_shared_umem_fd: 0,
     }
@@ -132,16 +132,18 @@ fn poll_busily(socket: &OwnedFd, poll: crate::BusyPoll) -> io::Result<()> {
     // The numbers of the options are those of asm-generic, which all Linux targets of the libraries have.
     const SO_PREFER_BUSY_POLL: i32 = 69;
     const SO_BUSY_POLL_BUDGET: i32 = 70;
-    let word = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let microseconds = i32::try_from(poll.microseconds).unwrap_or(i32::MAX);
     abi::set(socket, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1_i32)?;
-    abi::set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &word(poll.microseconds))?;
-    abi::set(socket, libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, &word(poll.budget))
+    abi::set(socket, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &microseconds)?;
+    abi::set(socket, libc::SOL_SOCKET, SO_BUSY_POLL_BUDGET, &i32::from(poll.budget))
 }
 
 /// Why memory was not registered.
-pub(crate) fn refused(error: &io::Error, needed: u64) -> XdpError {
+pub(crate) fn refused(error: &io::Error, memory: &libc::xdp_umem_reg) -> XdpError {
     match (error.raw_os_error(), abi::limit(Limit::LockedMemory)) {
-        (Some(libc::ENOBUFS), Some(limit)) => XdpError::LockedMemory { needed, limit },
+        (Some(libc::ENOBUFS), Some(limit)) => XdpError::LockedMemory { needed: memory.len, limit },
+        // All else of it is as the kernel wants it.
+        (Some(libc::EINVAL), _) => XdpError::Headroom { headroom: memory.headroom, unit: memory.chunk_size },
         _ => XdpError::of("XDP_UMEM_REG", error, RIGHTS),
     }
 }

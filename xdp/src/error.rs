@@ -15,7 +15,7 @@ use crate::frame::HEADER_BYTES;
 pub enum XdpError {
     /// The kernel would lock more memory than this user may.
     LockedMemory {
-        /// The bytes of the region.
+        /// The bytes that the socket needs: a page, and the region if no other socket of it is bound.
         needed: u64,
         /// The limit `RLIMIT_MEMLOCK`, in bytes. What other processes of the user have locked counts.
         limit: u64,
@@ -86,6 +86,18 @@ pub enum XdpError {
     NoZeroCopy {
         /// The name of the interface.
         interface: String,
+    },
+    /// The driver of the interface has no XDP, which was asked for.
+    NoDriverXdp {
+        /// The name of the interface.
+        interface: String,
+    },
+    /// The pool keeps more of each unit than the kernel allows.
+    Headroom {
+        /// The bytes that the pool keeps.
+        headroom: u32,
+        /// The bytes of a unit.
+        unit: u32,
     },
     /// The region of the pool begins in the middle of a page.
     Misaligned {
@@ -168,8 +180,8 @@ impl fmt::Display for XdpError {
             }
             Self::NotOffered { call, errno } => write!(
                 f,
-                "{call} is not offered here ({}): use a kernel of 5.9 or newer that was built with XDP_SOCKETS and \
-                 BPF_SYSCALL",
+                "{call} is not offered here ({}): use a kernel of 5.10 or newer, 5.11 for busy polling, that was \
+                 built with XDP_SOCKETS and BPF_SYSCALL",
                 system(*errno)
             ),
             Self::NoInterface { name } => {
@@ -205,12 +217,22 @@ impl fmt::Display for XdpError {
             ),
             Self::Mtu { interface, mtu, frame_max: None } => write!(
                 f,
-                "the driver of {interface} has no XDP with an MTU of {mtu}: ip link set dev {interface} mtu 1500, and \
-                 at the other end as well if it is a pair (veth)"
+                "the driver of {interface} has no XDP with an MTU of {mtu}: use XdpAttach::Either, or ip link set dev \
+                 {interface} mtu 1500, and at the other end as well if it is a pair (veth)"
             ),
             Self::NoZeroCopy { interface } => write!(
                 f,
                 "the driver of {interface} has no zero copy: use XdpMode::Either, or a card and a driver that have it"
+            ),
+            Self::NoDriverXdp { interface } => write!(
+                f,
+                "the driver of {interface} has no XDP: use XdpAttach::Either or XdpAttach::Stack, or a card whose \
+                 driver has it"
+            ),
+            Self::Headroom { headroom, unit } => write!(
+                f,
+                "the kernel refuses a headroom of {headroom} bytes in units of {unit}, of which it needs 256 and \
+                 room for a frame: use less headroom (PacketPoolOptions::headroom), or units of 4096 bytes"
             ),
             Self::Misaligned { offset, page } => write!(
                 f,
@@ -218,7 +240,7 @@ impl fmt::Display for XdpError {
                  begins with a page, as ArenaVm does"
             ),
             Self::Entries { entries } => {
-                write!(f, "{entries} entries are no ring: use a power of two from 1 to 2^20")
+                write!(f, "a ring cannot have {entries} entries: use a power of two from 1 to 2^20")
             }
             Self::OtherInterface { program, socket } => write!(
                 f,
@@ -236,7 +258,8 @@ impl fmt::Display for XdpError {
 
 tripoint_core::debug_as_text!(
     XdpError: LockedMemory, Descriptors, Rights, NotOffered, NoInterface, InterfaceGone, InterfaceDown, NoQueue,
-    QueueInUse, ProgramInUse, Mtu, NoZeroCopy, Misaligned, Entries, OtherInterface, StillBound, Pool, System
+    QueueInUse, ProgramInUse, Mtu, NoZeroCopy, NoDriverXdp, Headroom, Misaligned, Entries, OtherInterface, StillBound,
+    Pool, System
 );
 
 impl core::error::Error for XdpError {}

@@ -1,18 +1,29 @@
-//! A network interface, by its name.
+//! A network interface, which is found by its name.
 
-use core::ffi::{c_char, c_int, c_ulong};
+use core::ffi::{CStr, c_char, c_int, c_ulong};
 use core::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use crate::XdpError;
 use crate::abi;
 
+/// Which interface it is, whatever it is called: no other has this on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The network namespace, as a file: its device and its number there.
+    namespace: (u64, u64),
+    /// The number in the namespace. Interfaces of other namespaces have it, too.
+    pub(crate) index: u32,
+}
+
 /// A network interface of the namespace in which it was found.
 #[derive(Debug)]
 pub(crate) struct Interface {
+    /// What it was called when it was found.
     name: String,
-    pub(crate) index: u32,
+    pub(crate) identity: Identity,
     /// The most bytes of a packet, without the header of Ethernet.
     pub(crate) mtu: u32,
     /// Asks about interfaces of that namespace, whichever the thread is in.
@@ -24,35 +35,40 @@ impl Interface {
     pub(crate) fn find(name: &str) -> Result<Self, XdpError> {
         let control = abi::socket(libc::AF_UNIX, libc::SOCK_DGRAM)
             .map_err(|error| XdpError::of("socket for questions about interfaces", &error, ""))?;
-        let index = index(&control, name).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENODEV) => XdpError::NoInterface { name: name.to_owned() },
-            _ => XdpError::of("SIOCGIFINDEX", &error, ""),
-        })?;
-        let mtu = ask(&control, name, libc::SIOCGIFMTU, |answer| {
-            // SAFETY: the kernel has written this member.
-            unsafe { answer.ifr_ifru.ifru_mtu }
-        })
-        .map_err(|error| XdpError::of("SIOCGIFMTU", &error, ""))?;
-        Ok(Self { name: name.to_owned(), index, mtu: mtu.cast_unsigned(), control })
+        let missing = || XdpError::NoInterface { name: name.to_owned() };
+        let ifr_name = name_of(name).ok_or_else(missing)?;
+        let index =
+            ask(&control, libc::SIOCGIFINDEX, ifr_name, 0).map_err(|error| match error.raw_os_error() {
+                Some(libc::ENODEV) => missing(),
+                _ => XdpError::of("SIOCGIFINDEX", &error, ""),
+            })?;
+        // SAFETY: the kernel has written this member.
+        let index = unsafe { index.ifr_ifru.ifru_ifindex }.cast_unsigned();
+        let mtu = ask(&control, libc::SIOCGIFMTU, ifr_name, 0)
+            .map_err(|error| XdpError::of("SIOCGIFMTU", &error, ""))?;
+        // SAFETY: the kernel has written this member.
+        let mtu = unsafe { mtu.ifr_ifru.ifru_mtu }.cast_unsigned();
+        let namespace = namespace().map_err(|error| XdpError::of(NAMESPACE, &error, ""))?;
+        Ok(Self { name: name.to_owned(), identity: Identity { namespace, index }, mtu, control })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is still there and switched on.
+    /// Whether it is still there and switched on, whatever it is called by now.
     pub(crate) fn check(&self) -> Result<(), XdpError> {
-        if !index(&self.control, &self.name).is_ok_and(|index| index == self.index) {
+        let index = self.identity.index.cast_signed();
+        let Ok(ifr_name) =
+            ask(&self.control, libc::SIOCGIFNAME, Name::default(), index).map(|it| it.ifr_name)
+        else {
             return Err(XdpError::InterfaceGone { name: self.name.clone() });
-        }
-        let flags = ask(&self.control, &self.name, libc::SIOCGIFFLAGS, |answer| {
+        };
+        let is_down = ask(&self.control, libc::SIOCGIFFLAGS, ifr_name, 0).is_ok_and(|answer| {
             // SAFETY: the kernel has written this member.
-            c_int::from(unsafe { answer.ifr_ifru.ifru_flags })
+            c_int::from(unsafe { answer.ifr_ifru.ifru_flags }) & libc::IFF_UP == 0
         });
-        if flags.is_ok_and(|flags| flags & libc::IFF_UP == 0) {
-            return Err(XdpError::InterfaceDown { name: self.name.clone() });
-        }
-        Ok(())
+        if is_down { Err(XdpError::InterfaceDown { name: text_of(&ifr_name) }) } else { Ok(()) }
     }
 }
 
@@ -62,33 +78,41 @@ impl fmt::Display for Interface {
     }
 }
 
-fn index(control: &OwnedFd, name: &str) -> io::Result<u32> {
-    let index = ask(control, name, libc::SIOCGIFINDEX, |answer| {
-        // SAFETY: the kernel has written this member.
-        unsafe { answer.ifr_ifru.ifru_ifindex }
-    })?;
-    Ok(index.cast_unsigned())
+/// Where the kernel says which network namespace a thread is in. Its interfaces are told apart from those of others by it.
+const NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+/// The network namespace of the calling thread.
+fn namespace() -> io::Result<(u64, u64)> {
+    std::fs::metadata(NAMESPACE).map(|file| (file.dev(), file.ino()))
 }
 
-/// Asks the kernel about the interface with this name.
-fn ask<T>(
-    control: &OwnedFd,
-    name: &str,
-    question: c_ulong,
-    read: impl FnOnce(&libc::ifreq) -> T,
-) -> io::Result<T> {
-    let mut ifr_name = [0; libc::IFNAMSIZ];
+/// A name as the kernel takes and returns it, with a zero at its end.
+type Name = [c_char; libc::IFNAMSIZ];
+
+/// `None` if no interface can be called this.
+fn name_of(name: &str) -> Option<Name> {
+    let mut places = Name::default();
     // The last place is the end of the name.
-    if name.is_empty() || name.len() >= ifr_name.len() || name.bytes().any(|byte| byte == 0) {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
+    if name.is_empty() || name.len() >= places.len() || name.bytes().any(|byte| byte == 0) {
+        return None;
     }
-    for (place, byte) in ifr_name.iter_mut().zip(name.bytes()) {
+    for (place, byte) in places.iter_mut().zip(name.bytes()) {
         *place = byte.cast_signed() as c_char;
     }
-    let mut request = libc::ifreq { ifr_name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 } };
+    Some(places)
+}
+
+fn text_of(name: &Name) -> String {
+    let bytes = name.map(|byte| byte as u8);
+    CStr::from_bytes_until_nul(&bytes).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Asks the kernel about the interface with this name, or about the one with this number.
+fn ask(control: &OwnedFd, question: c_ulong, ifr_name: Name, ifru_ifindex: c_int) -> io::Result<libc::ifreq> {
+    let mut request = libc::ifreq { ifr_name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_ifindex } };
     // SAFETY: these questions take a request, which is valid to read and write, and answer in it.
     match unsafe { libc::ioctl(control.as_raw_fd(), question as _, &raw mut request) } {
-        0 => Ok(read(&request)),
+        0 => Ok(request),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -16,12 +16,15 @@
 //!     redirect.add(&socket)?;
 //!     let mut batch = pool.batch::<32>();
 //!     loop {
-//!         if socket.receive(&mut batch) == 0 {
-//!             socket.check()?; // is the interface still there?
-//!         }
-//!         for frame in batch.iter_mut() {
-//!             let (to, from) = frame[..12].split_at_mut(6);
-//!             to.swap_with_slice(from);
+//!         // What could not be sent yet stays in the batch, and is sent before more comes.
+//!         if batch.is_empty() {
+//!             if socket.receive(&mut batch) == 0 {
+//!                 socket.check()?; // is the interface still there?
+//!             }
+//!             for frame in batch.iter_mut() {
+//!                 let (to, from) = frame[..12].split_at_mut(6);
+//!                 to.swap_with_slice(from);
+//!             }
 //!         }
 //!         socket.send(&mut batch);
 //!         socket.wake()?;
@@ -47,7 +50,7 @@
 // | `frame` | what a frame takes of a unit |
 // | `error` | why something could not be, and what to do next |
 // | `abi` | the calls: sockets, options, shared memory |
-// | `interface` | a network interface, by its name |
+// | `interface` | a network interface, which is found by its name |
 // | `ring` | the rings that a socket shares with the kernel |
 // | `report` | what a socket and the kernel have counted |
 // | `device` | a socket with its four rings |

@@ -14,13 +14,14 @@ pub enum XdpMode {
     ZeroCopy,
 }
 
-/// Busy polling: the calls of the program run the driver, so that the device needs no interrupts.
+/// Busy polling: the calls of the program run the driver, so that the device needs no interrupts. It needs CAP_NET_ADMIN, and
+/// Linux 5.11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
     /// How long a call may poll for, in microseconds.
     pub microseconds: u32,
-    /// How many frames a call may handle. Above 64 it needs CAP_NET_ADMIN.
-    pub budget: u32,
+    /// How many frames a call may handle; if it is 0, as many as the kernel chooses.
+    pub budget: u16,
 }
 
 /// Options for a socket: [`XdpRegion::open`](crate::XdpRegion::open).

@@ -16,15 +16,21 @@ const FRAME_BYTES: u32 = 2048;
 /// How long to wait between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// What is bound to look: a socket, and a page for it.
+#[derive(Debug)]
+struct Second {
+    /// Closed before its memory is unmapped.
+    socket: OwnedFd,
+    _memory: Mapping,
+}
+
 /// A second socket for a queue, which is bound as soon as the kernel lets it. It is made when the first is opened, so
 /// that it needs nothing later, and is in the same network namespace.
 #[derive(Debug)]
 pub(crate) struct Probe {
-    /// Closed before its memory is unmapped.
-    socket: OwnedFd,
-    _memory: Mapping,
+    /// None once the queue was found free: it would keep the queue itself.
+    second: Option<Second>,
     address: libc::sockaddr_xdp,
-    is_free: bool,
 }
 
 impl Probe {
@@ -34,33 +40,40 @@ impl Probe {
         let memory = Mapping::of_zeros(page).map_err(|error| XdpError::of("mmap", &error, ""))?;
         let region = abi::memory(memory.base(), page, FRAME_BYTES, 0);
         // SAFETY: the kernel writes to frames only that it was given, and this socket gives it none.
-        unsafe { abi::register(&socket, &region) }.map_err(|error| device::refused(&error, page as u64))?;
+        unsafe { abi::register(&socket, &region) }.map_err(|error| device::refused(&error, &region))?;
         device::make_rings(&socket, [1, 1])
             .map_err(|error| XdpError::of("the rings of AF_XDP", &error, ""))?;
         // A driver without zero copy refuses it after it found the queue free, and keeps nothing of it.
         let address = device::address(interface, queue, libc::XDP_ZEROCOPY);
-        Ok(Self { socket, _memory: memory, address, is_free: false })
+        Ok(Self { second: Some(Second { socket, _memory: memory }), address })
     }
 
-    /// Waits until the kernel has let go of the queue, or has no such interface any more. Returns whether it has.
-    pub(crate) fn wait(&mut self, patience: Duration) -> bool {
+    /// Waits until the kernel has let go of the queue, or has no such interface or queue any more. Returns whether it has.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub(crate) fn wait(&mut self, patience: Duration) -> Result<bool, XdpError> {
         let begin = Instant::now();
-        while !self.is_free() {
+        while !self.is_free()? {
             if begin.elapsed() >= patience {
-                return false;
+                return Ok(false);
             }
             thread::sleep(PAUSE);
         }
-        true
+        Ok(true)
     }
 
-    fn is_free(&mut self) -> bool {
-        self.is_free = self.is_free
-            || match abi::bind(&self.socket, &self.address) {
-                // Bound, or refused after the queue was found free.
-                Ok(()) => true,
-                Err(error) => matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENODEV)),
-            };
-        self.is_free
+    fn is_free(&mut self) -> Result<bool, XdpError> {
+        let Some(second) = &self.second else { return Ok(true) };
+        if let Err(error) = abi::bind(&second.socket, &self.address) {
+            match error.raw_os_error() {
+                // The queue was found free, or is not there: none that a socket has is taken from an interface.
+                Some(libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) => {}
+                Some(libc::EBUSY) => return Ok(false),
+                _ => return Err(XdpError::of("bind(AF_XDP)", &error, device::RIGHTS)),
+            }
+        }
+        self.second = None;
+        Ok(true)
     }
 }

@@ -2,6 +2,7 @@
 
 use core::ffi::{CStr, c_long, c_void};
 use core::fmt;
+use core::mem::offset_of;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -9,8 +10,8 @@ use crate::interface::Interface;
 use crate::program::{Instruction, program};
 use crate::{XdpError, XdpFilter, XdpSocket};
 
-/// The queues that a program can serve.
-const QUEUES_MAX: u32 = 256;
+/// The queues that a program can serve: as many as the kernel makes an interface with.
+const QUEUES_MAX: u32 = 4096;
 
 /// What loading a program and attaching it need.
 const RIGHTS: &str = "CAP_BPF and CAP_NET_ADMIN";
@@ -18,7 +19,8 @@ const RIGHTS: &str = "CAP_BPF and CAP_NET_ADMIN";
 /// Where an interface runs its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpAttach {
-    /// In the driver if it can, else in the kernel's network stack. [`XdpRedirect::attached`] says which.
+    /// In the driver if it has XDP with the MTU of the interface, else in the kernel's network stack.
+    /// [`XdpRedirect::attached`] says which.
     #[default]
     Either,
     /// In the driver, before the kernel has made anything of a frame.
@@ -53,7 +55,8 @@ impl XdpRedirect {
             .map_err(|error| XdpError::of("bpf(BPF_PROG_LOAD)", &error, RIGHTS))?;
         let (link, attached) = match attach {
             XdpAttach::Either => match link(&program, &interface, IN_DRIVER) {
-                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                // The driver has no XDP, or none with this MTU.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ERANGE)) => {
                     (link(&program, &interface, IN_STACK), XdpAttach::Stack)
                 }
                 link => (link, XdpAttach::Driver),
@@ -75,10 +78,11 @@ impl XdpRedirect {
     /// forgets a socket that is closed.
     ///
     /// # Errors
-    /// [`XdpError::OtherInterface`] if the socket is of another interface; [`XdpError::NoQueue`] for queues from 256 on.
+    /// [`XdpError::OtherInterface`] if the socket is of another interface, also if that has the same name or number in another
+    /// network namespace.
     pub fn add<const SIZE: usize>(&self, socket: &XdpSocket<'_, SIZE>) -> Result<(), XdpError> {
-        let (index, queue) = socket.place();
-        if index != self.interface.index {
+        let (interface, queue) = socket.place();
+        if interface != self.interface.identity {
             let (program, socket) = (self.interface.name().to_owned(), socket.interface().to_owned());
             return Err(XdpError::OtherInterface { program, socket });
         }
@@ -91,13 +95,9 @@ impl XdpRedirect {
             flags: 0,
         };
         // SAFETY: key and value have the four bytes that the map was made for.
-        match unsafe { bpf(MAP_UPDATE, &update) } {
-            Ok(_) => Ok(()),
-            Err(error) if error.raw_os_error() == Some(libc::E2BIG) => {
-                Err(XdpError::NoQueue { interface: self.interface.name().to_owned(), queue })
-            }
-            Err(error) => Err(XdpError::of("bpf(BPF_MAP_UPDATE_ELEM)", &error, RIGHTS)),
-        }
+        unsafe { bpf(MAP_UPDATE, &update) }
+            .map_err(|error| XdpError::of("bpf(BPF_MAP_UPDATE_ELEM)", &error, RIGHTS))?;
+        Ok(())
     }
 }
 
@@ -114,7 +114,7 @@ fn not_attached(error: &io::Error, interface: &Interface) -> XdpError {
         Some(libc::EBUSY | libc::EEXIST) => XdpError::ProgramInUse { interface: name },
         Some(libc::ERANGE) => XdpError::Mtu { interface: name, mtu: interface.mtu, frame_max: None },
         Some(libc::ENODEV) => XdpError::InterfaceGone { name },
-        Some(errno @ libc::EOPNOTSUPP) => XdpError::NotOffered { call: "XDP in the driver", errno },
+        Some(libc::EOPNOTSUPP) => XdpError::NoDriverXdp { interface: name },
         _ => XdpError::of("bpf(BPF_LINK_CREATE)", error, RIGHTS),
     }
 }
@@ -136,7 +136,7 @@ fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
 }
 
 fn link(program: &OwnedFd, interface: &Interface, flags: u32) -> io::Result<OwnedFd> {
-    let interface = interface.index;
+    let interface = interface.identity.index;
     bpf_descriptor(
         LINK_CREATE,
         &LinkCreate { program: number(program), interface, attach_type: ATTACH_TO_XDP, flags },
@@ -198,6 +198,21 @@ struct LinkCreate {
     flags: u32,
 }
 
+// Where the kernel has the fields, on every target.
+const _: () = {
+    assert!(offset_of!(MapCreate, kind) == 0 && offset_of!(MapCreate, key_size) == 4);
+    assert!(offset_of!(MapCreate, value_size) == 8 && offset_of!(MapCreate, entries) == 12);
+    assert!(offset_of!(MapCreate, flags) == 16 && size_of::<MapCreate>() == 20);
+    assert!(offset_of!(MapUpdate, map) == 0 && offset_of!(MapUpdate, key) == 8);
+    assert!(offset_of!(MapUpdate, value) == 16 && offset_of!(MapUpdate, flags) == 24);
+    assert!(offset_of!(ProgramLoad, kind) == 0 && offset_of!(ProgramLoad, instruction_count) == 4);
+    assert!(offset_of!(ProgramLoad, instructions) == 8 && offset_of!(ProgramLoad, licence) == 16);
+    assert!(offset_of!(ProgramLoad, log_level) == 24 && offset_of!(ProgramLoad, log_size) == 28);
+    assert!(offset_of!(ProgramLoad, log) == 32 && size_of::<ProgramLoad>() == 40);
+    assert!(offset_of!(LinkCreate, program) == 0 && offset_of!(LinkCreate, interface) == 4);
+    assert!(offset_of!(LinkCreate, attach_type) == 8 && offset_of!(LinkCreate, flags) == 12);
+};
+
 /// What the kernel takes for a pointer. It reads it during the call only.
 fn address<T>(pointer: *const T) -> u64 {
     pointer.expose_provenance() as u64
@@ -208,8 +223,8 @@ fn number(descriptor: &OwnedFd) -> u32 {
 }
 
 fn bpf_descriptor<T>(command: c_long, attributes: &T) -> io::Result<OwnedFd> {
-    // SAFETY: what the attributes of these commands point to is there during the call: `LENGTH` instructions and a licence that
-    // ends with a zero.
+    // SAFETY: the callers pass the attributes of each command. What those of a program point to is there during the call: as many
+    // instructions as they say, and a licence that ends with a zero. The others point to nothing.
     let descriptor = unsafe { bpf(command, attributes) }?;
     // SAFETY: the commands that are passed here return a new descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::os::fd::OwnedFd;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use tripoint_core::Arena;
 use tripoint_packets::{PacketPool, PacketRegion};
@@ -10,7 +10,7 @@ use tripoint_packets::{PacketPool, PacketRegion};
 use crate::closing::XdpClosing;
 use crate::device::{Device, Memory};
 use crate::frame::{HEADER_BYTES, frame_max};
-use crate::interface::Interface;
+use crate::interface::{Identity, Interface};
 use crate::probe::Probe;
 use crate::{XdpError, XdpOptions, XdpSocket, abi};
 
@@ -29,7 +29,7 @@ pub struct XdpRegion<'p, A: Arena, const SIZE: usize> {
 /// A socket of the region, and its queue.
 struct Bound {
     socket: Weak<OwnedFd>,
-    interface: u32,
+    interface: Identity,
     queue: u32,
 }
 
@@ -46,8 +46,11 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
     /// # Safety
     /// - No [`XdpSocket`] and no [`XdpClosing`] of it is forgotten (`mem::forget`, a cycle of reference counts, a thread
     ///   that outlives the pool by other means): the kernel may write to the memory until they are dropped.
-    /// - If an `XdpClosing` was dropped before the kernel had let go, the memory of the pool is used for nothing else. Without
-    ///   zero copy the kernel has let go of the memory when a socket is closed.
+    /// - No duplicate of a socket's descriptor outlives the memory of the pool, neither one that was made by
+    ///   [`AsFd`](std::os::fd::AsFd) nor that of a process that was forked: the kernel may write to the memory until the last of them
+    ///   is closed, also if the socket is dropped.
+    /// - If an `XdpClosing` was dropped before the kernel had let go, for which it waits two seconds, the memory of the pool is used
+    ///   for nothing else.
     ///
     /// ```
     /// # use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
@@ -55,7 +58,7 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
     /// # use tripoint_xdp::{XdpError, XdpOptions, XdpRegion};
     /// # let arena = ArenaVm::create(ArenaVmOptions::default())?;
     /// let pool = PacketPool::<_, 2048>::create(&arena, PacketPoolOptions::default())?;
-    /// // SAFETY: no socket is forgotten, and a socket of this program is closed until its queue is free.
+    /// // SAFETY: no socket is forgotten, no descriptor is duplicated, and sockets are waited for until their queues are free.
     /// let mut region = unsafe { XdpRegion::new(&pool) };
     /// assert!(matches!(
     ///     region.open("no interface", 0, XdpOptions::default()),
@@ -80,7 +83,7 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
     }
 
     /// Opens a socket for a queue of an interface, in the network namespace of the calling thread, and gives the kernel units to
-    /// receive into. It needs one of the caches of the pool.
+    /// receive into. It needs one of the caches of the pool, and a page that is locked.
     ///
     /// Frames come once an [`XdpRedirect`](crate::XdpRedirect) hands them over. Packets are sent without one.
     ///
@@ -102,42 +105,57 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         self.bound.retain(|bound| bound.socket.strong_count() > 0);
         let (cache, receive, transmit) = (self.pool.cache()?, self.pool.ring()?, self.pool.ring()?);
         // Before the socket is bound: one that is closed again would keep its queue for a while.
-        let probe = Probe::new(&interface, queue).map_err(|error| match error {
-            XdpError::LockedMemory { limit, .. } => {
-                XdpError::LockedMemory { needed: self.pool.region().size() as u64, limit }
-            }
-            error => error,
-        })?;
-        let other = self.bound.iter().find_map(|bound| bound.socket.upgrade());
-        let memory = match &other {
-            Some(socket) => Memory::Of(socket),
-            None => Memory::New(describe(self.pool.region())?),
-        };
-        // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
-        // not forgotten, as the program promised that made the region; of a static pool it has it for good. The kernel uses only
-        // units that are with the rings of the socket, and those come back only when it has completed them or let go.
-        let device = unsafe { Device::open(&memory, &interface, queue, &options) };
-        let device = device.map_err(|error| match error {
-            // What the kernel says of a queue that a socket of this region has. Another namespace may have an interface of the
-            // same number.
-            XdpError::NoQueue { interface: name, .. } if self.has(interface.index, queue) => {
-                XdpError::QueueInUse { interface: name, queue }
-            }
-            error => error,
-        })?;
+        let region = if self.bound.is_empty() { self.pool.region().size() } else { 0 };
+        let probe = Probe::new(&interface, queue).map_err(|error| with_all(error, region))?;
+        let device = self.bind(&interface, queue, &options)?;
         let mode = device.mode()?;
-        self.bound.push(Bound {
-            socket: std::sync::Arc::downgrade(&device.socket),
-            interface: interface.index,
-            queue,
-        });
+        let (socket, identity) = (Arc::downgrade(&device.socket), interface.identity);
+        self.bound.push(Bound { socket, interface: identity, queue });
         let units = XdpClosing::new(interface, queue, receive, transmit, probe);
         Ok(XdpSocket::new(device, cache, units, options, mode, frame_max))
     }
 
-    fn has(&self, interface: u32, queue: u32) -> bool {
+    /// Opens a socket with the memory of one that is bound. If there is none, the kernel learns of the memory.
+    fn bind(&self, interface: &Interface, queue: u32, options: &XdpOptions) -> Result<Device, XdpError> {
+        for other in self.bound.iter().filter_map(|bound| bound.socket.upgrade()) {
+            match self.bind_with(&Memory::Of(&other), interface, queue, options) {
+                // That of an interface that is gone is bound no more.
+                Err(XdpError::System { errno: libc::EBADF, .. }) => {}
+                // What the kernel says of a queue that a socket of this region has.
+                Err(XdpError::NoQueue { interface: name, .. }) if self.has(interface.identity, queue) => {
+                    return Err(XdpError::QueueInUse { interface: name, queue });
+                }
+                outcome => return outcome,
+            }
+        }
+        let region = self.pool.region();
+        let memory = Memory::New(describe(region)?);
+        self.bind_with(&memory, interface, queue, options).map_err(|error| with_all(error, region.size()))
+    }
+
+    fn bind_with(
+        &self,
+        memory: &Memory<'_>,
+        interface: &Interface,
+        queue: u32,
+        options: &XdpOptions,
+    ) -> Result<Device, XdpError> {
+        // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
+        // not forgotten, and longer than duplicates of its descriptor, as the program promised that made the region; of a static
+        // pool it has it for good. The kernel uses only units that are with the rings of the socket, and those come back only when
+        // it has completed them or let go.
+        unsafe { Device::open(memory, interface, queue, options) }
+    }
+
+    fn has(&self, interface: Identity, queue: u32) -> bool {
         self.bound.iter().any(|bound| (bound.interface, bound.queue) == (interface, queue))
     }
+}
+
+/// Names all that a socket needs to have locked: the bytes of the region, unless they are, and the page of its probe.
+fn with_all(error: XdpError, region: usize) -> XdpError {
+    let XdpError::LockedMemory { limit, .. } = error else { return error };
+    XdpError::LockedMemory { needed: (region + abi::page_bytes()) as u64, limit }
 }
 
 /// The region as the kernel wants it.

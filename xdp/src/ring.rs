@@ -31,7 +31,11 @@ impl<T: Copy> Shared<T> {
     /// Maps a ring of `entries`, a power of two, which the kernel has made for the socket at `place`.
     fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
         let bytes = offsets.desc as usize + entries as usize * size_of::<T>();
-        let mapping = Mapping::of_socket(socket, bytes, place)?;
+        Self::over(Mapping::of_socket(socket, bytes, place)?, offsets, entries)
+    }
+
+    /// A ring in a mapping that has its entries from the offset of them on.
+    fn over(mapping: Mapping, offsets: Offsets, entries: u32) -> io::Result<Self> {
         let word = |offset: u64| {
             let is_inside = offset.is_multiple_of(4) && offset as usize + 4 <= mapping.bytes();
             // SAFETY: inside of the mapping.
@@ -51,7 +55,7 @@ impl<T: Copy> Shared<T> {
 
     #[inline]
     fn word(&self, place: NonNull<AtomicU32>) -> &AtomicU32 {
-        // SAFETY: `map` found the word aligned and in the mapping, which is there as long as this. Both sides use it as an
+        // SAFETY: `over` found the word aligned and in the mapping, which is there as long as this. Both sides use it as an
         // atomic word.
         unsafe { place.as_ref() }
     }
@@ -79,9 +83,12 @@ pub(crate) struct Submissions<T> {
 
 impl<T: Copy> Submissions<T> {
     pub(crate) fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
-        let shared = Shared::map(socket, place, offsets, entries)?;
+        Shared::map(socket, place, offsets, entries).map(Self::of)
+    }
+
+    fn of(shared: Shared<T>) -> Self {
         let next = shared.word(shared.produced).load(Ordering::Relaxed);
-        Ok(Self { shared, next })
+        Self { shared, next }
     }
 
     /// How many entries the kernel has not read yet, with those that are not published.
@@ -129,9 +136,12 @@ pub(crate) struct Completions<T> {
 
 impl<T: Copy> Completions<T> {
     pub(crate) fn map(socket: &impl AsFd, place: u64, offsets: Offsets, entries: u32) -> io::Result<Self> {
-        let shared = Shared::map(socket, place, offsets, entries)?;
+        Shared::map(socket, place, offsets, entries).map(Self::of)
+    }
+
+    fn of(shared: Shared<T>) -> Self {
         let next = shared.word(shared.consumed).load(Ordering::Relaxed);
-        Ok(Self { shared, next })
+        Self { shared, next }
     }
 
     /// How many entries wait.
@@ -159,5 +169,106 @@ impl<T: Copy> Completions<T> {
     #[inline]
     pub(crate) fn release(&self) {
         self.shared.word(self.shared.consumed).store(self.next, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRIES: u32 = 8;
+
+    const OFFSETS: Offsets = Offsets { producer: 0, consumer: 64, desc: 192, flags: 128 };
+
+    /// A ring in memory that no kernel has, of which both sides have got to `index`.
+    fn shared(index: u32) -> Shared<u64> {
+        let ring = Shared::over(Mapping::of_zeros(4096).unwrap(), OFFSETS, ENTRIES).unwrap();
+        ring.word(ring.produced).store(index, Ordering::Relaxed);
+        ring.word(ring.consumed).store(index, Ordering::Relaxed);
+        ring
+    }
+
+    /// What the other side reads and writes: an entry, found by a division.
+    fn place(ring: &Shared<u64>, index: u32) -> NonNull<u64> {
+        // SAFETY: there are as many entries in the mapping.
+        unsafe { ring.first.add((u64::from(index) % u64::from(ENTRIES)) as usize) }
+    }
+
+    #[test]
+    fn submissions_go_on_over_the_end_of_the_indexes() {
+        for begin in (u32::MAX - 20)..=u32::MAX {
+            let mut ring = Submissions::of(shared(begin));
+            let mut read = begin;
+            for round in 0..12_u64 {
+                let count = 1 + round % u64::from(ENTRIES);
+                assert_eq!((ring.waiting(), ring.room()), (0, ENTRIES), "{begin}, {round}");
+                (0..count).for_each(|value| ring.push(100 * round + value));
+                assert_eq!(ring.room(), ENTRIES - count as u32);
+                assert_eq!(ring.shared.word(ring.shared.produced).load(Ordering::Relaxed), read, "too soon");
+                ring.publish();
+                let end = ring.shared.word(ring.shared.produced).load(Ordering::Relaxed);
+                for value in 0..count {
+                    // SAFETY: in the mapping, and written.
+                    assert_eq!(unsafe { place(&ring.shared, read).read() }, 100 * round + value);
+                    read = read.wrapping_add(1);
+                }
+                assert_eq!(end, read);
+                ring.shared.word(ring.shared.consumed).store(read, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn completions_go_on_over_the_end_of_the_indexes() {
+        for begin in (u32::MAX - 20)..=u32::MAX {
+            let mut ring = Completions::of(shared(begin));
+            let mut written = begin;
+            for round in 0..12_u64 {
+                let count = 1 + round % u64::from(ENTRIES);
+                for value in 0..count {
+                    // SAFETY: in the mapping.
+                    unsafe { place(&ring.shared, written).write(100 * round + value) };
+                    written = written.wrapping_add(1);
+                }
+                ring.shared.word(ring.shared.produced).store(written, Ordering::Relaxed);
+                assert_eq!(u64::from(ring.waiting()), count);
+                let expected: Vec<_> = (0..count).map(|value| 100 * round + value).collect();
+                assert_eq!(ring.read().collect::<Vec<_>>(), expected);
+                ring.release();
+                assert_eq!(ring.shared.word(ring.shared.consumed).load(Ordering::Relaxed), written);
+            }
+        }
+    }
+
+    /// Whatever the kernel says, no more is read or written than there is.
+    #[test]
+    fn indexes_that_cannot_be_are_no_more_than_the_ring_has() {
+        for begin in [0, 5, u32::MAX - 3] {
+            for lie in [ENTRIES + 1, 1 << 20, 1 << 31, u32::MAX] {
+                let mut ring = Completions::of(shared(begin));
+                ring.shared.word(ring.shared.produced).store(begin.wrapping_add(lie), Ordering::Relaxed);
+                assert_eq!(ring.waiting(), ENTRIES);
+                assert_eq!(ring.read().count(), ENTRIES as usize);
+                let ring = Submissions::of(shared(begin));
+                ring.shared.word(ring.shared.consumed).store(begin.wrapping_sub(lie), Ordering::Relaxed);
+                assert_eq!((ring.waiting(), ring.room()), (ENTRIES, 0));
+                // It has read what was not written yet.
+                ring.shared.word(ring.shared.consumed).store(begin.wrapping_add(lie), Ordering::Relaxed);
+                assert!(ring.waiting() + ring.room() == ENTRIES, "{begin}, {lie}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_and_entries_outside_of_the_mapping_are_refused() {
+        for offsets in [
+            Offsets { producer: 4094, ..OFFSETS },
+            Offsets { consumer: 4096, ..OFFSETS },
+            Offsets { flags: 66, ..OFFSETS },
+            Offsets { desc: 193, ..OFFSETS },
+        ] {
+            let ring = Shared::<u64>::over(Mapping::of_zeros(4096).unwrap(), offsets, ENTRIES);
+            assert!(ring.is_err(), "{offsets:?}");
+        }
     }
 }

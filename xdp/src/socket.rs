@@ -8,6 +8,7 @@ use tripoint_packets::{PacketBatch, PacketCache, Submission};
 
 use crate::closing::XdpClosing;
 use crate::device::{Device, RIGHTS};
+use crate::interface::Identity;
 use crate::{XdpError, XdpMode, XdpOptions, XdpReport, abi};
 
 /// Units that are given to the kernel at once, but no more than a quarter of the ring.
@@ -24,7 +25,7 @@ const CALLS_MAX: u32 = 1 << 16;
 /// ```
 ///
 /// Neither [`receive`](Self::receive) nor [`send`](Self::send) waits. `receive` makes a call only if the kernel asks for one, or
-/// if it polls busily; `send` makes none. It can be waited for with `poll` and the like ([`AsFd`]).
+/// if it polls busily; `send` makes none. It can be waited for with `poll` and the like, with a timeout ([`AsFd`]).
 ///
 /// Dropping it closes it and waits, as dropping an [`XdpClosing`] does.
 pub struct XdpSocket<'p, const SIZE: usize> {
@@ -60,12 +61,12 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         &mut self.cache
     }
 
-    /// The index of the interface, and the queue.
-    pub(crate) const fn place(&self) -> (u32, u32) {
-        (self.units.interface.index, self.units.queue)
+    /// The interface and the queue.
+    pub(crate) const fn place(&self) -> (Identity, u32) {
+        (self.units.interface.identity, self.units.queue)
     }
 
-    /// The name of the interface.
+    /// The name that the interface had when the socket was opened.
     #[must_use]
     pub fn interface(&self) -> &str {
         self.units.interface.name()
@@ -228,6 +229,11 @@ const fn descriptor(packet: Submission) -> libc::xdp_desc {
     libc::xdp_desc { addr: packet.offset, len: packet.length, options: 0 }
 }
 
+/// To wait by `poll` and the like. These do not return when the interface is deleted: wait with a timeout, and call
+/// [`check`](XdpSocket::check) if nothing has come.
+///
+/// A duplicate of the descriptor keeps the queue and the units when the socket is closed. None may outlive the memory of the
+/// pool ([`XdpRegion::new`](crate::XdpRegion::new)).
 impl<const SIZE: usize> AsFd for XdpSocket<'_, SIZE> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.socket.as_fd()

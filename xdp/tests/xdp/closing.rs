@@ -1,6 +1,7 @@
 //! Interfaces that go, queues that are in use, and units that come home (design/xdp.md `.req.home`).
 
 use core::time::Duration;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use tripoint_packets::PacketBatch;
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpRedirect, XdpRegion, XdpSocket};
@@ -52,6 +53,25 @@ fn units_come_back_when_the_kernel_has_let_go() {
     drop(open(pool, 0, OPTIONS));
     assert_whole(pool);
     close(open(pool, 0, OPTIONS));
+}
+
+/// A duplicate of the descriptor keeps the queue, and so no unit comes back before it is closed.
+#[test]
+fn a_duplicate_of_the_descriptor_keeps_the_units() {
+    let Some([near, _far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let pool = pool::<SIZE>(128);
+    let socket = open(pool, 0, OPTIONS);
+    let duplicate = socket.as_fd().try_clone_to_owned().unwrap();
+    let mut closing = socket.close();
+    let units = closing.with_kernel();
+    assert!(units > 0);
+    let still_bound = XdpError::StillBound { interface: INTERFACE.to_owned(), queue: 0, units };
+    assert_eq!(closing.wait(Duration::from_millis(20)), Err(still_bound));
+    assert_eq!(pool.counts().rings as u64, units);
+    drop(duplicate);
+    assert_eq!(closing.wait(PATIENCE).unwrap() as u64, units);
+    assert_whole(pool);
 }
 
 /// Closed in another namespace than that of its interface, which has an interface of the same name and number.
@@ -189,6 +209,80 @@ fn what_the_kernel_refuses_to_send_comes_back_at_the_end() {
     let report = socket.report();
     assert_eq!((report.kernel.transmit_invalid, report.transmit.refused), (1, 0), "{report}");
     drop(batch);
+    close(socket);
+    assert_whole(pool);
+}
+
+/// The memory of a region is known to the kernel by a socket that is bound, which that of a deleted interface is no more.
+#[test]
+fn a_socket_of_a_deleted_interface_is_in_no_others_way() {
+    let (Some([near, far]), Some([other, _end])) = (wire(1), wire(1)) else { return };
+    let pool = pool::<SIZE>(256);
+    let mut region = XdpRegion::of_static(pool);
+    near.namespace.enter().unwrap();
+    let gone = region.open(INTERFACE, 0, OPTIONS).unwrap();
+    far.delete().unwrap();
+    assert_eq!(gone.check(), Err(XdpError::InterfaceGone { name: INTERFACE.to_owned() }));
+    other.namespace.enter().unwrap();
+    let open = [(); 2].map(|()| close(region.open(INTERFACE, 0, OPTIONS).unwrap()));
+    assert!(open.iter().all(|units| *units > 0), "{open:?}");
+    close(gone);
+    assert_whole(pool);
+}
+
+/// Calls the interface with this number in the namespace of the calling thread by another name.
+fn rename(index: u32, name: &core::ffi::CStr) {
+    // SAFETY: all zeros are a request.
+    let mut request: libc::ifreq = unsafe { core::mem::zeroed() };
+    // SAFETY: opens a descriptor.
+    let control = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    assert!(control >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: a new descriptor, which nothing else owns.
+    let control = unsafe { OwnedFd::from_raw_fd(control) };
+    request.ifr_ifru.ifru_ifindex = index.cast_signed();
+    // SAFETY: the request is valid to read and write, and both questions take one.
+    let result = unsafe {
+        let found = libc::ioctl(control.as_raw_fd(), libc::SIOCGIFNAME as _, &raw mut request);
+        let bytes = name.to_bytes_with_nul().iter().map(|byte| *byte as libc::c_char);
+        (0..).zip(bytes).for_each(|(place, byte)| request.ifr_ifru.ifru_newname[place] = byte);
+        found | libc::ioctl(control.as_raw_fd(), libc::SIOCSIFNAME as _, &raw mut request)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Whatever it is called, and whatever else has its name by now.
+#[test]
+fn an_interface_that_is_renamed_is_not_gone() {
+    let Some([near, far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let pool = pool::<SIZE>(256);
+    let mut socket = open(pool, 0, OPTIONS);
+    let _redirect = redirect(&socket);
+    // Older kernels rename only what is switched off.
+    near.switch(false).unwrap();
+    rename(near.index(), c"other");
+    assert_eq!(socket.check(), Err(XdpError::InterfaceDown { name: "other".to_owned() }));
+    near.switch(true).unwrap();
+    assert_eq!(socket.check(), Ok(()));
+    receive_one(&Raw::open(&far), &mut socket, pool);
+    assert_eq!(socket.interface(), INTERFACE, "as it was opened");
+    close(socket);
+    assert_whole(pool);
+}
+
+/// The number of an interface says nothing without its namespace.
+#[test]
+fn a_program_takes_no_socket_of_another_namespace() {
+    let (Some([near, _far]), Some([other, _end])) = (wire(1), wire(1)) else { return };
+    assert_eq!(near.index(), other.index());
+    let pool = pool::<SIZE>(256);
+    let mut region = XdpRegion::of_static(pool);
+    other.namespace.enter().unwrap();
+    let socket = region.open(INTERFACE, 0, OPTIONS).unwrap();
+    near.namespace.enter().unwrap();
+    let redirect = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).unwrap();
+    let is_other = XdpError::OtherInterface { program: INTERFACE.to_owned(), socket: INTERFACE.to_owned() };
+    assert_eq!(redirect.add(&socket), Err(is_other));
     close(socket);
     assert_whole(pool);
 }

@@ -95,16 +95,25 @@ fn too_little_memory_that_may_be_locked_is_a_limit() {
     if !is_child("limits::too_little_memory_that_may_be_locked_is_a_limit") {
         return;
     }
-    let Some([near, _far]) = wire(1) else { return };
+    let Some([near, _far]) = wire(2) else { return };
     let pool = pool::<SIZE>(128);
+    // The region has 256 KiB, and a socket needs a page of its own.
+    set_limit(libc::RLIMIT_MEMLOCK, 260 << 10);
+    without(&[CAP_IPC_LOCK], &near, || {
+        let mut region = XdpRegion::of_static(pool);
+        let first = region.open(INTERFACE, 0, OPTIONS).unwrap();
+        let second = region.open(INTERFACE, 1, OPTIONS).map(|_| ());
+        assert_eq!(second, Err(XdpError::LockedMemory { needed: 4 << 10, limit: 260 << 10 }));
+        close(first);
+    });
     set_limit(libc::RLIMIT_MEMLOCK, 64 << 10);
     let opened = without(&[CAP_IPC_LOCK], &near, || {
         XdpRegion::of_static(pool).open(INTERFACE, 0, OPTIONS).map(|_| ())
     });
-    let limit = XdpError::LockedMemory { needed: 256 << 10, limit: 64 << 10 };
+    let limit = XdpError::LockedMemory { needed: 260 << 10, limit: 64 << 10 };
     assert!(!limit.is_refusal(), "it can be had, if the limit is raised");
     assert!(
-        limit.to_string().contains("ulimit -l 320") && limit.to_string().contains("CAP_IPC_LOCK"),
+        limit.to_string().contains("ulimit -l 324") && limit.to_string().contains("CAP_IPC_LOCK"),
         "{limit}"
     );
     assert_eq!(opened, Err(limit));
@@ -196,6 +205,46 @@ fn an_mtu_is_a_limit() {
     [&near, &far].iter().for_each(|end| end.set_mtu(9000).unwrap());
     let attached = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Driver).map(|_| ());
     assert_eq!(attached, Err(XdpError::Mtu { interface: INTERFACE.to_owned(), mtu: 9000, frame_max: None }));
+    let in_stack = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).unwrap();
+    assert_eq!(in_stack.attached(), XdpAttach::Stack);
+    assert_whole(pool);
+}
+
+#[test]
+fn a_driver_without_xdp_is_named() {
+    let Some([near, _far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let attached = XdpRedirect::attach("lo", XdpFilter::All, XdpAttach::Driver).map(|_| ());
+    let none = XdpError::NoDriverXdp { interface: "lo".to_owned() };
+    assert!(!none.is_refusal(), "the stack has it");
+    assert_eq!(attached, Err(none));
+    let attached = XdpRedirect::attach("lo", XdpFilter::All, XdpAttach::Either).unwrap();
+    assert_eq!(attached.attached(), XdpAttach::Stack);
+}
+
+/// The kernel keeps some of each unit, and newer ones want room for a frame as well.
+#[test]
+fn a_headroom_that_leaves_no_room_is_named() {
+    let Some([near, _far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let arena = ArenaVm::create(ArenaVmOptions::default()).unwrap();
+    let options = PacketPoolOptions { count: 64, headroom: 1792, ..PacketPoolOptions::default() };
+    let pool = Box::leak(Box::new(PacketPool::<_, SIZE>::create(arena, options).unwrap()));
+    let options = XdpOptions { drop_long_frames: true, ..OPTIONS };
+    let opened = XdpRegion::of_static(pool).open(INTERFACE, 0, options).map(|_| ());
+    assert_eq!(opened, Err(XdpError::Headroom { headroom: 1792, unit: 2048 }));
+    assert_whole(pool);
+}
+
+/// As many queues as large cards have.
+#[test]
+fn a_program_serves_every_queue_of_an_interface() {
+    let Some([near, _far]) = wire(300) else { return };
+    near.namespace.enter().unwrap();
+    let pool = pool::<SIZE>(128);
+    let socket = open(pool, 299, OPTIONS);
+    let _redirect = redirect(&socket);
+    close(socket);
     assert_whole(pool);
 }
 

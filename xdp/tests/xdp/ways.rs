@@ -3,10 +3,10 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use tripoint_packets::PacketBatch;
-use tripoint_xdp::{XdpAttach, XdpFilter, XdpMode, XdpRedirect, XdpRegion, XdpSocket};
+use tripoint_xdp::{XdpAttach, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion, XdpSocket};
 use wire::INTERFACE;
 
-use super::raw::{Raw, Seen, bytes_of, frame};
+use super::raw::{Raw, Seen, bytes_of, frame, number};
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Frames of a test: the rings turn over many times.
@@ -17,6 +17,9 @@ const AHEAD: u64 = 40;
 
 /// The longest frames of a wire whose MTU is 1500.
 const FRAME_MAX: usize = 1514;
+
+/// The addresses of Ethernet in a frame of these tests that was sent back.
+const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
 fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
@@ -109,11 +112,17 @@ fn what_is_lost_was_counted_by_the_kernel() {
     assert_whole(pool);
 }
 
-/// Sends back what comes, until told to stop. A frame that the socket has no room for waits in the batch.
+/// Sends back what comes, with its addresses exchanged, until told to stop. What the socket has no room for waits in the batch.
 fn echo(socket: &mut XdpSocket<'static, SIZE>, pool: &'static Pool<SIZE>, is_over: &AtomicBool) {
     let mut batch = pool.batch::<32>();
     while !is_over.load(Ordering::Relaxed) {
-        socket.receive(&mut batch);
+        if batch.is_empty() {
+            socket.receive(&mut batch);
+            for frame in batch.iter_mut() {
+                let (to, from) = frame[..12].split_at_mut(6);
+                to.swap_with_slice(from);
+            }
+        }
         socket.send(&mut batch);
         socket.wake().unwrap();
         std::thread::yield_now();
@@ -132,7 +141,8 @@ fn frames_go_back_where_they_came_from() {
     let report = std::thread::scope(|scope| {
         let echo = scope.spawn(|| {
             near.namespace.enter().unwrap();
-            let mut socket = open(pool, 0, OPTIONS);
+            // Fewer than a batch: most frames wait in it before they are sent.
+            let mut socket = open(pool, 0, XdpOptions { transmit_entries: 4, ..OPTIONS });
             let _redirect = redirect(&socket);
             echo(&mut socket, pool, &is_over);
             let report = socket.report();
@@ -146,6 +156,7 @@ fn frames_go_back_where_they_came_from() {
         exchange(&raw, FRAME_MAX, || {
             while let Some(frame) = raw.receive() {
                 seen.note(&frame);
+                assert!(number(&frame).is_none() || frame[..12] == ECHOED, "{:x?}", &frame[..12]);
             }
             assert!(!echo.is_finished(), "the echo has failed");
             seen.count
@@ -176,7 +187,7 @@ impl Drop for End<'_> {
 /// Sends datagrams without a number until one comes back, and takes all that come back.
 fn wait_for_echo(raw: &Raw) {
     let probe = super::raw::datagram(super::PORT, b"");
-    let is_probe = |frame: &Vec<u8>| frame[..] == probe[..];
+    let is_probe = |frame: &Vec<u8>| frame[..12] == ECHOED && frame[12..] == probe[12..];
     let patience = Patience::new();
     let (mut sent, mut come) = (0, 0);
     while come == 0 {
