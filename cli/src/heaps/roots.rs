@@ -181,7 +181,7 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
         Some(())
     }
 
-    /// Takes so many words of those that may be looked at; `None` if there are fewer.
+    /// Takes this many words of those that may be looked at; `None` if there are fewer.
     fn spend(&mut self, words: u64) -> Option<()> {
         self.left = self.left.checked_sub(words)?;
         Some(())
