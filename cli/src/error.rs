@@ -87,9 +87,12 @@ pub(crate) enum Error {
     NotCore { path: PathBuf, why: NotCore },
     /// There is no heap, or it has not what was asked for.
     NoHeap { target: Target, why: String },
-    /// A process cannot be stopped and read.
+    /// No process has this number.
     #[cfg(target_os = "linux")]
-    Unstopped { process: u32, error: io::Error },
+    NotThere { process: u32 },
+    /// A process cannot be read, or cannot be stopped for it.
+    #[cfg(target_os = "linux")]
+    Unread { process: u32, stops: bool, error: io::Error },
     /// A gate did not see what its budget needs.
     Blind { target: Target, unseen: Vec<String> },
     /// Only a part of a recording could be read.
@@ -114,6 +117,13 @@ impl Error {
     pub(crate) fn system(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |error| Self::System { doing, path, error }
+    }
+
+    /// An error of the system's when a process was read, which was to be stopped for it or not.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn unread(process: u32, stops: bool, error: io::Error) -> Self {
+        let is_there = std::path::Path::new("/proc").join(process.to_string()).exists();
+        if is_there { Self::Unread { process, stops, error } } else { Self::NotThere { process } }
     }
 
     /// A function that makes an error of a replay that the system refused.
@@ -161,11 +171,21 @@ impl fmt::Display for Error {
             Self::NotCore { path, why } => write!(f, "{}: {why}", path.display()),
             Self::NoHeap { target, why } => write!(f, "{target}: {why}"),
             #[cfg(target_os = "linux")]
-            Self::Unstopped { process, error } => write!(
-                f,
-                "process {process} cannot be stopped and read: {error}; its own user may, if kernel.yama.ptrace_scope is 0 and \
-                 no debugger traces it, and root"
-            ),
+            Self::NotThere { process } => {
+                write!(f, "there is no process {process}; a core file of this name is ./{process}")
+            }
+            #[cfg(target_os = "linux")]
+            Self::Unread { process, stops, error } => {
+                let stopped = if *stops { "stopped and read" } else { "read" };
+                write!(f, "process {process} cannot be {stopped}: {error}")?;
+                match error.kind() {
+                    io::ErrorKind::PermissionDenied => f.write_str(
+                        "; its own user may, if kernel.yama.ptrace_scope is 0 and no debugger traces it, and root",
+                    ),
+                    io::ErrorKind::TimedOut => f.write_str("; try again later, or pass --no-stop"),
+                    _ => Ok(()),
+                }
+            }
             Self::Blind { target, unseen } => {
                 write!(f, "{target}: refused, because not all was seen that the budget needs:")?;
                 unseen.iter().try_for_each(|unseen| write!(f, "\n  {unseen}"))
@@ -204,9 +224,9 @@ impl core::error::Error for Error {
             Self::Trace { error, .. } => Some(error),
             Self::NotCore { why, .. } => why.source(),
             #[cfg(target_os = "linux")]
-            Self::NoProcess { .. } | Self::Unwatchable(_) => None,
+            Self::NoProcess { .. } | Self::NotThere { .. } | Self::Unwatchable(_) => None,
             #[cfg(target_os = "linux")]
-            Self::Unstopped { error, .. } => Some(error),
+            Self::Unread { error, .. } => Some(error),
             Self::IsTrace { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,

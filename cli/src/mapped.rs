@@ -11,6 +11,8 @@ use object::read::elf::{FileHeader, ProgramHeader as _};
 use object::{Endianness, FileKind};
 use tripoint_telemetry::reader::{LoadedObject, Table};
 
+use crate::memory::Extent;
+
 /// The bytes of a file in which its headers and its build identifier are looked for: a core file has its first page.
 pub(crate) const HEAD: usize = 4096;
 
@@ -26,18 +28,62 @@ pub(crate) struct Mapped {
 
 /// The files that are mapped in a running process; none if it has ended.
 pub(crate) fn of_process(process: u32) -> Vec<Mapped> {
-    let text = std::fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(of_line).collect()
+    Mappings::read(&format!("/proc/{process}/maps")).0.into_iter().map(|(mapped, _)| mapped).collect()
+}
+
+/// What may be done with mapped memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rights {
+    /// Whether it may be read, and is the process's own.
+    is_own: bool,
+    is_writable: bool,
+}
+
+/// The files that are mapped in a running process, with what may be done with their memory.
+pub(crate) struct Mappings(Vec<(Mapped, Rights)>);
+
+impl Mappings {
+    fn read(path: &str) -> Self {
+        let text = std::fs::read(path).unwrap_or_default();
+        Self(text.split(|byte| *byte == b'\n').filter_map(of_line).collect())
+    }
+
+    /// Those that a thread has; none if it has ended.
+    pub(crate) fn of_thread(process: u32, thread: i32) -> Self {
+        Self::read(&format!("/proc/{process}/task/{thread}/maps"))
+    }
+
+    /// The program's file, if any is known.
+    pub(crate) fn program(&self) -> Option<String> {
+        self.0.first().map(|(mapped, _)| mapped.path.display().to_string())
+    }
+
+    /// Where the statics of the program and its libraries are that may change. Files of data and devices are not read, except
+    /// the first bytes of what is mapped for one process alone, which are what `head` returns.
+    pub(crate) fn statics(&self, head: impl Fn(u64) -> Vec<u8>) -> Vec<Extent> {
+        let is_device = |path: &Path| path.starts_with("/dev");
+        let own = self.0.iter().filter(|(mapped, rights)| rights.is_own && !is_device(&mapped.path));
+        let files: Vec<_> = own.clone().map(|(mapped, _)| mapped.clone()).collect();
+        let objects = objects(&files, |mapped| Some(head(mapped.start))).entries;
+        let is_object = |mapped: &Mapped| objects.iter().any(|object| object.path == mapped.path);
+        let statics = own.filter(|(mapped, rights)| rights.is_writable && is_object(mapped));
+        statics.map(|(mapped, _)| Extent { address: mapped.start, size: mapped.end - mapped.start }).collect()
+    }
 }
 
 /// A line as the system writes it: `start-end rights offset device inode path`.
-fn of_line(line: &[u8]) -> Option<Mapped> {
+fn of_line(line: &[u8]) -> Option<(Mapped, Rights)> {
     let path = line.iter().position(|byte| *byte == b'/').map(|at| OsStr::from_bytes(&line[at..]))?;
     let mut words = line.split(|byte| *byte == b' ').map(core::str::from_utf8);
     let (start, end) = words.next()?.ok()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
-    let offset = number(words.nth(1)?.ok()?)?;
-    Some(Mapped { path: path.into(), start: number(start)?, end: number(end)?, offset })
+    let rights = words.next()?.ok()?;
+    let rights = Rights {
+        is_own: rights.starts_with('r') && rights.ends_with('p'),
+        is_writable: rights.contains('w'),
+    };
+    let offset = number(words.next()?.ok()?)?;
+    Some((Mapped { path: path.into(), start: number(start)?, end: number(end)?, offset }, rights))
 }
 
 /// The program and its libraries; the program is the first, because it lies below them. The first bytes of each are what
@@ -116,11 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn statics_are_where_a_program_writes_for_itself_and_nothing_else_is_read() {
+        let head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let head = &head[..HEAD.min(head.len())];
+        let text = "1000-2000 r--p 0 00:00 1 /a\n2000-3000 rw-p 1000 00:00 1 /a\n3000-4000 ---p 2000 00:00 1 /a\n\
+                    5000-6000 rw-s 0 00:00 2 /memfd:b (deleted)\n6000-7000 r--p 0 00:00 3 /c\n\
+                    7000-8000 rw-p 1000 00:00 3 /c\n8000-9000 rw-p 0 00:00 4 /dev/d\n9000-a000 rw-s 0 00:00 1 /a\n\
+                    a000-b000 ---p 0 00:00 5 /e\n";
+        let mappings = Mappings(text.as_bytes().split(|byte| *byte == b'\n').filter_map(of_line).collect());
+        let statics = mappings.statics(|address| match address {
+            0x1000 => head.to_vec(),
+            0x6000 => b"data".to_vec(),
+            _ => panic!("memory at {address:#x} was read"),
+        });
+        assert_eq!(statics, [Extent { address: 0x2000, size: 0x1000 }]);
+    }
+
+    #[test]
     fn lines_without_a_file_are_left_out_and_paths_may_have_spaces() {
         let line = b"7f00-8f00 r-xp 00002000 fe:00 12    /lib/a b.so (deleted)";
         let expected =
             Mapped { path: "/lib/a b.so (deleted)".into(), start: 0x7f00, end: 0x8f00, offset: 0x2000 };
-        assert_eq!(of_line(line), Some(expected));
+        assert_eq!(of_line(line), Some((expected, Rights { is_own: true, is_writable: false })));
         for line in ["", "7f00-8f00 rw-p 0 00:00 0 [heap]", "x /a", "7f00 r-xp 0 0 0 /a"] {
             assert_eq!(of_line(line.as_bytes()), None, "{line}");
         }

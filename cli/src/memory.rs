@@ -66,9 +66,10 @@ pub(crate) trait Memory {
 
     /// Memory at an address; `None` if not all of it is known.
     fn read(&self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; length];
-        let mut read = 0;
+        let (mut bytes, mut read) = (Vec::new(), 0);
         while read < length {
+            // A length that makes no sense takes no more memory than there is to read.
+            bytes.resize(length.min(read + CHUNK), 0);
             // The rest may be in the next part.
             match self.read_some(address.checked_add(read as u64)?, &mut bytes[read..]) {
                 0 => return None,
@@ -94,9 +95,10 @@ pub(crate) trait Memory {
         let mut found = Vec::new();
         let mut bytes = vec![0; CHUNK];
         for part in self.statics() {
-            let mut at = 0;
-            while at < part.size {
-                let wanted = usize::try_from(part.size - at).map_or(CHUNK, |left| left.min(CHUNK));
+            // A part that is damaged may go on behind the last address.
+            let (mut at, size) = (0, part.size.min(u64::MAX - part.address));
+            while at < size {
+                let wanted = usize::try_from(size - at).map_or(CHUNK, |left| left.min(CHUNK));
                 let read = self.read_some(part.address + at, &mut bytes[..wanted]);
                 // A static of words begins at one.
                 let places = (0..read.saturating_sub(magic.len() - 1)).step_by(self.word());

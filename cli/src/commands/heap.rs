@@ -120,7 +120,7 @@ impl HeapCommand {
             #[cfg(target_os = "linux")]
             Target::Process(process) => {
                 let stopped = crate::heaps::StoppedProcess::attach(*process, !self.no_stop)
-                    .map_err(|error| Error::Unstopped { process: *process, error })?;
+                    .map_err(|error| Error::unread(*process, !self.no_stop, error))?;
                 let (program, threads) = (stopped.program(), stopped.stopped());
                 let begin = std::time::Instant::now();
                 let memory = Cached::new(stopped);
@@ -156,7 +156,7 @@ impl HeapCommand {
     fn look(&self, memory: &dyn Memory, program: Option<String>) -> Result<Report, Error> {
         let Heaps { heaps, mut faults } = Heaps::read(memory);
         let goals: Vec<_> = heaps.iter().map(|heap| self.goal(heap)).collect();
-        if let Some(wanted) = self.wanted()
+        if let Some(wanted) = self.wanted(&heaps)
             && !heaps.is_empty()
             && goals.iter().all(Option::is_none)
         {
@@ -203,9 +203,14 @@ impl HeapCommand {
     }
 
     /// Why there is no path to what one is asked for.
-    fn wanted(&self) -> Option<String> {
-        let of_type = |name| {
-            format!("no heap has an object of the type {name}: `tripoint heap` without --path lists types")
+    fn wanted(&self, heaps: &[Heap]) -> Option<String> {
+        let of_type = |name: &String| {
+            let end = format!("::{name}");
+            let mut types = heaps.iter().flat_map(|heap| heap.objects.iter().map(|of| heap.type_of(of)));
+            let likely = types.find(|of| of.name.ends_with(&end));
+            let else_all = "`tripoint heap` without --path lists types".to_owned();
+            let next = likely.map_or(else_all, |of| format!("pass its whole name, as in --path {}", of.name));
+            format!("no heap has an object of the type {name}: {next}")
         };
         let at = |address| format!("no object is at {address:#x}, in any heap");
         self.path.as_ref().map(of_type).or(self.path_to.map(at))
@@ -234,7 +239,11 @@ impl Report {
         writeln!(out, "{}", self.program.as_deref().unwrap_or("a program that is not named"))?;
         for heap in &self.heaps {
             let Shown { address, collection, .. } = heap;
-            writeln!(out, "\nheap {address}, in which a collection was doing {collection}")?;
+            let doing = match *collection {
+                "nothing" => "no collection".to_owned(),
+                doing => format!("a collection that was {doing}"),
+            };
+            writeln!(out, "\nheap {address}, with {doing}")?;
             heap.types().write(out)?;
             heap.pools().write(out)?;
             heap.roots().write(out)?;
@@ -266,10 +275,10 @@ impl Shown {
     }
 
     fn pools(&self) -> Grid {
-        let columns = &["pool", "class", "objects", "segments", "bytes", "in objects"];
+        let columns = &["pool", "class", "described", "segments", "bytes", "bytes in objects"];
         let mut grid = Grid::new("pools", 3, columns);
         for pool in &self.account.pools {
-            let known = if pool.is_described { "by type" } else { "not described" };
+            let known = if pool.is_described { "by type" } else { "no" };
             grid.add(&[&pool.number, &pool.class, &known], &[pool.segments, pool.bytes, pool.used]);
         }
         grid

@@ -50,7 +50,7 @@ impl fmt::Display for NotCore {
                 write!(
                     f,
                     "this core file is of {program}, and has neither telemetry nor threads of a contract; programs have \
-                     one if they use tripoint, and begin with it before they crash"
+                     one if they use tripoint, and begin with it before they crash; `tripoint heap` shows heaps, if it has any"
                 )
             }
         }
@@ -127,12 +127,14 @@ impl CoreFile {
         let (segments, notes) = (Vec::new(), Notes::default());
         let mut core = Self { file, bytes, endian, word, segments, notes, processor };
         for program in header.program_headers(endian, cache).map_err(damaged)? {
-            let dumped = program.p_filesz(endian).into();
+            let (dumped, address) = (program.p_filesz(endian).into(), program.p_vaddr(endian).into());
+            // No memory lies behind the last address.
+            let room = u64::MAX - address;
             match program.p_type(endian) {
                 PT_LOAD => core.segments.push(Segment {
-                    address: program.p_vaddr(endian).into(),
-                    size: program.p_memsz(endian).into(),
-                    dumped,
+                    address,
+                    size: room.min(program.p_memsz(endian).into()),
+                    dumped: room.min(dumped),
                     offset: program.p_offset(endian).into(),
                 }),
                 PT_NOTE if dumped <= MAX_NOTES => {

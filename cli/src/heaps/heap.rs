@@ -74,6 +74,12 @@ impl Heap {
         self.segments[index].encloses(address).then_some(index)
     }
 
+    /// Whether any segment has a byte in front of `limit` and not in front of `base`.
+    pub(super) fn has_segments_between(&self, base: u64, limit: u64) -> bool {
+        let index = self.segments.partition_point(|segment| segment.limit <= base);
+        self.segments.get(index).is_some_and(|segment| segment.base < limit)
+    }
+
     /// The index of the object that begins at an address.
     pub(super) fn object_from(&self, base: u64) -> Option<usize> {
         self.objects.binary_search_by_key(&base, |object| object.base).ok()

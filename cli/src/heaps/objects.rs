@@ -34,17 +34,33 @@ pub(super) fn find_all(memory: &dyn Memory, heap: &mut Heap, faults: &mut Faults
             }
             None => faults.add(format!("the bits of the segment at {base:#x} are not there")),
         }
-        for (from, to) in held.remove(&index).unwrap_or_default().into_iter().chain([unrecorded]) {
+        walk(memory, heap, index, unrecorded, &mut found, faults);
+        let mut ranges = held.remove(&index).unwrap_or_default();
+        ranges.sort_unstable();
+        let mut end = 0;
+        for (from, to) in ranges {
+            if from < end {
+                faults.add(format!(
+                    "two buffers hold memory at {from:#x}: what the second one holds is left out"
+                ));
+                continue;
+            }
             walk(memory, heap, index, (from, to), &mut found, faults);
+            end = to;
         }
         // What is noted while this is read may be in two places.
         found.sort_by_key(|object| object.base);
         found.dedup_by_key(|object| object.base);
-        let overlaps = found.windows(2).filter(|pair| pair[1].base - pair[0].base < pair[0].size).count();
+        let next = found.iter().skip(1).map(|object| object.base).chain([u64::MAX]);
+        let fits = |(object, next): &(&Object, u64)| object.size <= next - object.base;
+        let whole: Vec<_> = found.iter().zip(next).filter(fits).map(|(object, _)| *object).collect();
+        let overlaps = found.len() - whole.len();
         if overlaps > 0 {
-            faults.add(format!("{overlaps} objects of the segment at {base:#x} overlap the next one"));
+            faults.add(format!(
+                "{overlaps} objects of the segment at {base:#x} overlap the next one, and are left out"
+            ));
         }
-        heap.objects.extend(found);
+        heap.objects.extend(whole);
     }
 }
 

@@ -10,8 +10,9 @@ use crate::heaps::pools::Pools;
 use crate::heaps::types::Types;
 use crate::memory::Memory;
 
-/// No heap has more frozen segments.
+/// No heap has more frozen segments, and none is larger, in bytes.
 const MOST_FROZEN: usize = 1 << 16;
+const MOST_FROZEN_SIZE: u64 = 1 << 44;
 
 /// The heaps of a process.
 #[derive(Debug, Default)]
@@ -39,7 +40,9 @@ impl Heaps {
                 continue;
             }
             match Listing::of(&words) {
-                Ok(listing) => found.read_listed(memory, &listing, after + 8 * Listing::WORDS as u64),
+                Ok(listing) => {
+                    found.read_listed(memory, &listing, after.saturating_add(8 * Listing::WORDS as u64));
+                }
                 Err(fault) => found.faults.push(fault),
             }
         }
@@ -88,16 +91,18 @@ fn read_heap(memory: &dyn Memory, listing: &Listing, outline: HeapOutline) -> (H
         segments: segments.into_values().collect(),
         objects: Vec::new(),
         types: Types::default(),
-        frozen: frozen(memory, listing, outline.frozen, &mut faults),
+        frozen: Vec::new(),
     };
+    heap.frozen = frozen(memory, &heap, &mut faults);
     objects::find_all(memory, &mut heap, &mut faults);
     (heap, faults)
 }
 
 /// The frozen segments of a registry.
-fn frozen(memory: &dyn Memory, listing: &Listing, registry: u64, faults: &mut Faults) -> Vec<Frozen> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    let mut node = memory.word_at(registry, listing.registry_head);
+fn frozen(memory: &dyn Memory, heap: &Heap, faults: &mut Faults) -> Vec<Frozen> {
+    let listing = &heap.listing;
+    let (mut found, mut seen) = (Vec::<Frozen>::new(), HashSet::new());
+    let mut node = memory.word_at(heap.outline.frozen, listing.registry_head);
     while let Some(at) = node.filter(|node| *node != 0) {
         if seen.len() >= MOST_FROZEN || !seen.insert(at) {
             break;
@@ -111,5 +116,20 @@ fn frozen(memory: &dyn Memory, listing: &Listing, registry: u64, faults: &mut Fa
     if node.is_none() {
         faults.add("not all frozen segments are there".to_owned());
     }
+    found.sort_by_key(|frozen| frozen.base);
+    let mut end = 0;
+    found.retain(|frozen| {
+        let Frozen { base, limit } = *frozen;
+        let makes_sense =
+            end <= base && limit - base < MOST_FROZEN_SIZE && !heap.has_segments_between(base, limit);
+        if makes_sense {
+            end = limit;
+        } else {
+            faults.add(format!(
+                "the frozen segment from {base:#x} to {limit:#x} is too long or overlaps another segment: it is left out"
+            ));
+        }
+        makes_sense
+    });
     found
 }

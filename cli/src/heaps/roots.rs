@@ -7,14 +7,17 @@ use crate::heaps::heap::Heap;
 use crate::heaps::layout::{RootsOutline, structure};
 use crate::memory::{Memory, Thread};
 
-/// No heap has more roots, no root more words, no chunk of typed roots more slots.
+/// No heap has more roots, no chunk of typed roots more slots, and no more words are looked at in all roots of a heap.
 const MOST_ROOTS: usize = 1 << 24;
-const MOST_WORDS: u64 = 1 << 30;
+const MOST_WORDS: u64 = 1 << 25;
 const MOST_SLOTS: u64 = 1 << 10;
 const MOST_GENERATIONS: u64 = 64;
 
 /// No stack is larger, in bytes.
 const MOST_STACK: u64 = 1 << 30;
+
+/// How many words of a root are read at a time.
+const CHUNK: u64 = 1 << 9;
 
 /// The bytes below the stack pointer that a function may use without moving it.
 const RED_ZONE: u64 = 128;
@@ -69,7 +72,7 @@ pub(super) struct RootReference {
 /// What was found when roots were looked at.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
-    /// How many roots there are of each kind, in the order in which they were met.
+    /// The kind of each root, in the order in which they were met. Each slot of typed roots that is in use is one.
     pub(super) roots: Vec<Kind>,
     /// Roots whose references are not known.
     pub(super) unknown: usize,
@@ -81,12 +84,14 @@ struct Look<'l, V> {
     memory: &'l dyn Memory,
     heap: &'l Heap,
     visit: V,
+    /// How many words may still be looked at.
+    left: u64,
     looked: Looked,
 }
 
 /// Passes all references of roots that keep objects to `visit`.
 pub(super) fn look(memory: &dyn Memory, heap: &Heap, visit: impl FnMut(RootReference)) -> Looked {
-    let mut look = Look { memory, heap, visit, looked: Looked::default() };
+    let mut look = Look { memory, heap, visit, left: MOST_WORDS, looked: Looked::default() };
     look.all();
     look.looked
 }
@@ -106,7 +111,9 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
                 break;
             };
             if self.root(&words).is_none() {
-                self.looked.faults.add(format!("the references of the root at {root:#x} are not there"));
+                self.looked.faults.add(format!(
+                    "the references of the root at {root:#x} are not all there, or roots have more than {MOST_WORDS} words"
+                ));
             }
             next = self.memory.word_at(root, listing.root_next);
         }
@@ -129,7 +136,10 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
             Kind::Transform,
         ];
         let kind = *kinds.get(usize::try_from(kind).ok()?)?;
-        self.looked.roots.push(kind);
+        // Typed roots are counted by their slots.
+        if (kind, third == 0) != (Kind::Function, false) {
+            self.looked.roots.push(kind);
+        }
         match kind {
             Kind::Table => {
                 self.words(kind, first, second, |word| (word & third == fourth).then_some(word & !third))
@@ -153,16 +163,27 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
         count: u64,
         reference: impl Fn(u64) -> Option<u64>,
     ) -> Option<()> {
-        if count > MOST_WORDS {
-            return None;
-        }
-        for index in 0..count {
-            let place = base.checked_add(index * self.memory.word() as u64)?;
-            let word = self.memory.word_at(place, 0)?;
-            if let Some(word) = reference(word).filter(|word| *word != 0) {
-                (self.visit)(RootReference { kind, place, word });
+        let size = self.memory.word() as u64;
+        let mut at = 0;
+        while at < count {
+            let here = CHUNK.min(count - at);
+            self.spend(here)?;
+            let first = base.checked_add(at.checked_mul(size)?)?;
+            // At the end of what is there, words are read one by one.
+            let words = self.memory.words(first, here as usize).or_else(|| self.memory.words(first, 1))?;
+            for (place, word) in (first..).step_by(size as usize).zip(&words) {
+                if let Some(word) = reference(*word).filter(|word| *word != 0) {
+                    (self.visit)(RootReference { kind, place, word });
+                }
             }
+            at += words.len() as u64;
         }
+        Some(())
+    }
+
+    /// Takes this many words of those that may be looked at; `None` if there are fewer.
+    fn spend(&mut self, words: u64) -> Option<()> {
+        self.left = self.left.checked_sub(words)?;
         Some(())
     }
 
@@ -208,11 +229,13 @@ impl<V: FnMut(RootReference)> Look<'_, V> {
             for list in 0..outline.generations {
                 let mut chunk = self.memory.word_at(lists, list * self.memory.word() as u64)?;
                 while chunk != 0 && seen.len() < MOST_ROOTS && seen.insert(chunk) {
+                    self.spend(outline.slot_count)?;
                     for slot in 0..outline.slot_count {
                         let offset = outline.slot_size.checked_mul(slot)?.checked_add(outline.slots)?;
                         let place = chunk.checked_add(offset)?.checked_add(outline.object)?;
                         let word = self.memory.word_at(place, 0)?;
                         if word != 0 {
+                            self.looked.roots.push(kind);
                             (self.visit)(RootReference { kind, place, word });
                         }
                     }

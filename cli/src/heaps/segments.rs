@@ -112,7 +112,7 @@ impl Segment {
             let mut word = if is_of_mark { *mark } else { start | mark };
             while word != 0 {
                 let unit = index * bits + u64::from(word.trailing_zeros());
-                places.push(self.payload + unit * self.align);
+                places.extend(unit.checked_mul(self.align).and_then(|at| at.checked_add(self.payload)));
                 word &= word - 1;
             }
         }

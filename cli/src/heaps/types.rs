@@ -9,9 +9,12 @@ use crate::memory::Memory;
 /// No program has more types, no type more parts or a longer name, and none is larger.
 const MOST_TYPES: usize = 1 << 16;
 const MOST_PARTS: u64 = 1 << 12;
-const MOST_NAME: u64 = 1 << 12;
+const MOST_NAME: u64 = 1 << 10;
 const MOST_KINDS: u64 = 1 << 12;
 const MOST_SIZE: u64 = 1 << 47;
+
+/// No type has parts in parts of more storeys.
+const MOST_DEPTH: usize = 64;
 
 /// How a reference keeps what it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub(super) enum Reference {
 /// Where the references of a value lie.
 #[derive(Debug)]
 enum Shape {
-    /// Nowhere.
+    /// Nowhere. Only these have less than a word.
     Leaf,
     One(Reference),
     /// In this many words, each of which may be one.
@@ -47,6 +50,8 @@ struct Known {
     size: u64,
     align: u64,
     shape: Shape,
+    /// How many storeys of parts it has.
+    depth: usize,
 }
 
 /// Where values of a type begin in an object, in bytes from its base, and to how many bytes they are aligned.
@@ -157,7 +162,7 @@ impl Types {
         let (value_align, known_size) = (known.align.max(align), known.size);
         let placed = |offset| is_traced.then_some(Placed { offset, align: value_align, known });
         let (name, value, items) = match contents {
-            0 => (name, placed(header), None),
+            0 if known_size <= fixed - header => (name, placed(header), None),
             1 | 2 if item == known_size => {
                 let name = if contents == 1 { format!("[{name}]") } else { "str".to_owned() };
                 (
@@ -177,7 +182,7 @@ impl Types {
         if let Some(known) = self.outlines.get(&address) {
             return known.clone();
         }
-        if self.outlines.len() >= MOST_TYPES || !open.insert(address) {
+        if self.outlines.len() >= MOST_TYPES || open.len() >= MOST_DEPTH || !open.insert(address) {
             return None;
         }
         let found = self.read_outline(memory, address, open).map(Rc::new);
@@ -199,14 +204,17 @@ impl Types {
             parts.push((words[0], self.outline(memory, words[1], open)?));
         }
         let word = memory.word() as u64;
+        let depth = 1 + parts.iter().map(|(_, part)| part.depth).max().unwrap_or(0);
+        let words = if size < word { Shape::Leaf } else { Shape::Words(size / word) };
         let (shape, name) = match (form, parts.as_slice()) {
             (0, _) => (Shape::Leaf, name),
             (1, []) if size == word => (Shape::One(Reference::Strong), name),
             (2, []) if size == word => (Shape::One(Reference::Weak), name),
             (3, _) => {
                 let names: Vec<_> = parts.iter().map(|(_, part)| part.name.as_str()).collect();
-                let name = if name.is_empty() { format!("({})", names.join(", ")) } else { name };
-                (Shape::Parts(in_order(parts, size)?), name)
+                let name = if name.is_empty() { tuple(&names) } else { name };
+                let parts = in_order(parts, size)?;
+                (if parts.is_empty() { Shape::Leaf } else { Shape::Parts(parts) }, name)
             }
             (4, [(step, item)]) => {
                 let count = size.checked_div(*step).unwrap_or(0);
@@ -214,14 +222,44 @@ impl Types {
                     return None;
                 }
                 let name = format!("[{}; {count}]", item.name);
-                (Shape::Items { step: *step, count, item: item.clone() }, name)
+                let is_leaf = count == 0 || matches!(item.shape, Shape::Leaf);
+                let items = Shape::Items { step: *step, count, item: item.clone() };
+                (if is_leaf { Shape::Leaf } else { items }, name)
             }
-            (5, [(_, value)]) => (Shape::Words(size / word), format!("{name}<{}>", value.name)),
-            (5, _) => (Shape::Words(size / word), name),
+            (5, [(_, value)]) => (words, format!("{name}<{}>", value.name)),
+            (5, _) => (words, name),
             _ => return None,
         };
-        Some(Known { name, size, align, shape })
+        // Each look at a value then costs no more than its size.
+        let is_bounded = matches!(shape, Shape::Leaf) || size >= word;
+        (is_bounded && depth <= MOST_DEPTH).then(|| Known { name: cut(name), size, align, shape, depth })
     }
+}
+
+/// The name of a tuple whose parts have these names.
+fn tuple(names: &[&str]) -> String {
+    let mut name = "(".to_owned();
+    for (index, part) in names.iter().enumerate() {
+        if name.len() as u64 > MOST_NAME {
+            break;
+        }
+        name.push_str(if index == 0 { "" } else { ", " });
+        name.push_str(part);
+    }
+    name + ")"
+}
+
+/// A name, of which what is too long is left out.
+fn cut(mut name: String) -> String {
+    if name.len() as u64 > MOST_NAME {
+        let mut end = MOST_NAME as usize;
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        name.truncate(end);
+        name.push('…');
+    }
+    name
 }
 
 /// Parts with references in the order of their offsets; `None` if they overlap, or do not lie in a value of `size` bytes.
@@ -251,10 +289,12 @@ fn of_kind(memory: &dyn Memory, pool: &PoolOutline, align: u64, value: u64) -> O
         let offsets = memory.words(first, usize::try_from(count).ok().filter(|_| count <= MOST_PARTS)?)?;
         let one = |offset| {
             let (name, word) = (String::new(), memory.word() as u64);
-            (offset, Rc::new(Known { name, size: word, align: word, shape: Shape::One(Reference::Strong) }))
+            let shape = Shape::One(Reference::Strong);
+            (offset, Rc::new(Known { name, size: word, align: word, shape, depth: 1 }))
         };
         let parts = in_order(offsets.into_iter().map(one).collect(), size)?;
-        Some(Rc::new(Known { name: String::new(), size, align: 1, shape: Shape::Parts(parts) }))
+        let shape = Shape::Parts(parts);
+        Some(Rc::new(Known { name: String::new(), size, align: 1, shape, depth: 2 }))
     };
     let placed = |offset, known| Placed { offset, align: 1, known };
     let value = match kind.reference_count {
@@ -344,7 +384,6 @@ impl Known {
                     part.for_each_reference(memory, at.checked_add(*offset)?, visit)?;
                 }
             }
-            Shape::Items { item, .. } if matches!(item.shape, Shape::Leaf) => {}
             Shape::Items { step, count, item } => {
                 for index in 0..*count {
                     item.for_each_reference(memory, at.checked_add(step.checked_mul(index)?)?, visit)?;

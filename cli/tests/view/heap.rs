@@ -3,6 +3,7 @@
 
 mod cells;
 mod child;
+mod crafted;
 mod damaged;
 mod stopped;
 

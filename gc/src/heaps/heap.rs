@@ -14,7 +14,7 @@ use tripoint_core::{
 
 use crate::heaps::attendance::{Attendance, Waiting};
 use crate::heaps::frozen_table::{FrozenRecord, FrozenTable};
-use crate::heaps::listing;
+use crate::heaps::listing::{self, Place};
 use crate::heaps::member::MemberLink;
 use crate::heaps::postponed::{Late, Postponed};
 use crate::heaps::record::Record;
@@ -132,6 +132,7 @@ pub struct Heap<'h, A: Arena, B: BarrierPair = SymmetricFence> {
     /// What readers outside of the process follow: this, and the outlines of its pools.
     outline: HeapOutline,
     outlines: Lock<List<PoolOutline>>,
+    place: Lock<Place>,
     options: HeapOptions<'h, B>,
     arena: A,
 }
@@ -147,6 +148,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         let (counts, accounts) = (HeapCounts::default(), Accounts::new());
         let frozen = FrozenTable::new();
         let (outline, outlines) = (HeapOutline::new(), Lock::new(List::new()));
+        let place = Lock::new(Place::default());
         let (mailbox, expects_messages) = (Lock::new(Mailbox::new()), AtomicBool::new(false));
         Ok(Self {
             word,
@@ -165,6 +167,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             frozen,
             outline,
             outlines,
+            place,
             options,
             arena,
         })
@@ -265,7 +268,10 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
     pub(crate) fn list(&'h self) {
         let pools = self.outlines.value_address() + List::<PoolOutline>::FIRST;
         let roots = self.roots.value_address() + List::<RootRecord>::FIRST;
-        listing::list(self.outline.place(pools, roots, self.frozen.registry_address()));
+        let outline = self.outline.place(pools, roots, self.frozen.registry_address());
+        // Threads may make pools at the same time.
+        let mut place = self.place.lock();
+        *place = listing::list(*place, outline);
     }
 
     /// The barriers of its mutators and its stops.
@@ -415,9 +421,7 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
     fn drop(&mut self) {
-        if let Some(outline) = self.outline.end() {
-            listing::unlist(outline);
-        }
+        listing::unlist(*self.place.get_mut());
         self.workspace.end(&self.arena);
         // The walk reads a node's link before it yields the node, so each may be freed as it comes.
         for node in self.records.iter() {

@@ -1,6 +1,6 @@
 //! Where the pools and the roots of a heap are, for readers outside of the process (design/inspection.md `.heaps`).
 
-use tripoint_core::internal::{AtomicUsize, Ordering};
+use tripoint_core::internal::{AtomicUsize, Ordering, compiler_fence};
 
 /// What a collection is doing with the objects of a heap.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +46,11 @@ impl HeapOutline {
         this
     }
 
-    /// The heap ends. Returns the address of the outline if it was ever placed.
-    pub(crate) fn end(&self) -> Option<usize> {
-        Some(self.this.swap(0, Ordering::Relaxed)).filter(|this| *this != 0)
-    }
-
+    /// What a collection is doing from here on. What the program says before is written before, and what it says after, after.
     pub(crate) fn set_doing(&self, doing: Doing) {
+        // A reader sees the writes of a thread that it has stopped in the order of the program, if the compiler keeps that.
+        compiler_fence(Ordering::SeqCst);
         self.doing.store(doing as usize, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
     }
 }

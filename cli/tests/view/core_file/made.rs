@@ -26,6 +26,7 @@ const VERSION: u64 = 2;
 /// Memory whose words have 4 or 8 bytes.
 struct Memory {
     word: usize,
+    address: u64,
     bytes: Vec<u8>,
 }
 
@@ -40,7 +41,7 @@ impl Memory {
 
 /// A thread with an alarm and six records in a ring of four.
 fn memory(word: usize, version: u64) -> Memory {
-    let mut memory = Memory { word, bytes: vec![0; BYTES] };
+    let mut memory = Memory { word, address: ADDRESS, bytes: vec![0; BYTES] };
     let w = word as u64;
     memory.bytes[LAYOUT..LAYOUT + 16].copy_from_slice(b"tripointcontract");
     let [state, alarms, name, name_size, accounts] = [w, 2 * w, 3 * w, 3 * w + 32, 256];
@@ -95,23 +96,28 @@ pub(super) fn core_with_version(path: &Path, version: u64) {
 
 /// One with a listing of no heaps.
 pub(crate) fn core_with_heaps(path: &Path, word: usize, version: u64) {
-    let mut memory = Memory { word, bytes: vec![0; BYTES] };
+    let mut memory = Memory { word, address: ADDRESS, bytes: vec![0; BYTES] };
     memory.bytes[LAYOUT..LAYOUT + 16].copy_from_slice(b"tripointgc-heaps");
     memory.set(LAYOUT + 16, &[version]);
     write(path, &memory, 0);
 }
 
+/// One of 64 bits with this memory at an address.
+pub(crate) fn core_with_memory(path: &Path, address: u64, bytes: Vec<u8>) {
+    write(path, &Memory { word: 8, address, bytes }, 0);
+}
+
 /// Writes a core file with this memory, and after it as many bytes of zeros, which take no room on the disk.
 fn write(path: &Path, memory: &Memory, rest: u64) {
-    let Memory { word, bytes } = memory;
+    let Memory { word, address, bytes } = memory;
     let (word, segments) = (*word, 3_u16);
     let (header, program) = if word == 8 { (64, 56) } else { (52, 32) };
-    let note = note(word);
+    let note = note(word, *address);
     let notes_at = header + 3 * program;
     let memory_at = 0x1000_u64;
     let rows = [
         (4_u32, 0, notes_at as u64, note.len() as u64),
-        (1, ADDRESS, memory_at, bytes.len() as u64),
+        (1, *address, memory_at, bytes.len() as u64),
         (1, 0x4000_0000, memory_at + bytes.len() as u64, rest),
     ];
     let mut text = Vec::new();
@@ -148,8 +154,8 @@ fn write(path: &Path, memory: &Memory, rest: u64) {
 }
 
 /// The note that the memory is of a mapped file: what is not is not looked through.
-fn note(word: usize) -> Vec<u8> {
-    let numbers = [1, 4096, ADDRESS, ADDRESS + BYTES as u64, 1];
+fn note(word: usize, address: u64) -> Vec<u8> {
+    let numbers = [1, 4096, address, address.saturating_add(BYTES as u64), 1];
     let mut about: Vec<u8> =
         numbers.iter().flat_map(|number: &u64| number.to_le_bytes()[..word].to_vec()).collect();
     about.extend(b"/none/made\0\0");

@@ -309,6 +309,21 @@ pub(super) fn run() {
             stay(&known(&tally, &Value::Null));
             drop(list);
         }),
+        // In another thread than the first.
+        "ended" => std::thread::scope(|scope| {
+            scope.spawn(|| {
+                with_objects(|_, objects| {
+                    let more = plain(objects, &mut tally);
+                    end_first_thread();
+                    stay(&known(&tally, &more));
+                });
+            });
+        }),
+        "waiting" => with_objects(|_, objects| {
+            plain(objects, &mut tally);
+            let thread = wait_for_a_child();
+            stay(&known(&tally, &json!({ "thread": thread })));
+        }),
         "cells" => super::cells::run(),
         other => panic!("there is no mode {other}"),
     }
@@ -379,4 +394,47 @@ fn moving(tally: &mut Tally) {
     middle.0.lock().unwrap().1 = known(tally, &Value::Null);
     mutator.collect(Duration::MAX).unwrap();
     drop((graph, root));
+}
+
+extern "C" fn end_this_thread(_signal: libc::c_int) {
+    // SAFETY: the call ends a thread, of which nothing is borrowed: it only waits for others.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+/// Ends the first thread of the process, which waits for that of the test.
+fn end_first_thread() {
+    let process = i32::try_from(std::process::id()).unwrap();
+    let end: extern "C" fn(libc::c_int) = end_this_thread;
+    // SAFETY: the handler calls only the system.
+    unsafe { libc::signal(libc::SIGUSR1, end as libc::sighandler_t) };
+    // SAFETY: the call passes numbers.
+    let sent = unsafe { libc::syscall(libc::SYS_tgkill, process, process, libc::SIGUSR1) };
+    assert_eq!(sent, 0);
+    let stat = format!("/proc/self/task/{process}/stat");
+    let begin = std::time::Instant::now();
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the first thread did not end");
+        std::thread::yield_now();
+    }
+}
+
+/// Has a thread wait in the kernel for a child, as `vfork` does, until the input of both ends. Returns its number.
+fn wait_for_a_child() -> i64 {
+    let (number, numbers) = channel();
+    std::thread::spawn(move || {
+        // SAFETY: the call passes nothing.
+        number.send(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
+        let flags = i64::from(libc::CLONE_VFORK | libc::SIGCHLD);
+        // SAFETY: the child has memory of its own, as one of `fork`.
+        let child = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
+        if child == 0 {
+            // SAFETY: the call passes numbers. The child ends with the process that it was made by.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            loop {
+                // SAFETY: the call passes nothing.
+                unsafe { libc::pause() };
+            }
+        }
+    });
+    numbers.recv().unwrap()
 }

@@ -68,9 +68,44 @@ fn a_process_that_is_stopped_stays_so_and_one_that_is_not_to_be_stopped_is_read(
 #[test]
 fn processes_that_cannot_be_read_are_named() {
     let own = std::process::id().to_string();
-    for (process, expected) in [("4194304", "process 4194304"), (own.as_str(), "no heap")] {
+    for (process, expected) in [("4194304", "there is no process 4194304"), (own.as_str(), "no heap")] {
         let ran = run(&["heap", "--no-stop"], Path::new(process));
         assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{process}");
         assert!(ran.err.contains(expected), "{}", ran.err);
     }
+}
+
+/// The main thread of a program may end before others.
+#[test]
+fn a_process_whose_first_thread_has_ended_is_read() {
+    let mut child = Stays::start("ended");
+    assert_eq!(state(child.child.id()), 'Z');
+    for options in [&[][..], &["--no-stop"]] {
+        let ran = child.look(options);
+        assert_eq!((ran.status, ran.err.as_str()), (Some(0), ""), "{options:?}");
+        assert_eq!(counted(&ran.json()["heaps"][0]), child.known["types"]);
+    }
+    assert!(child.goes_on());
+}
+
+/// A thread that waits for the child of a `vfork` stops only afterwards.
+#[test]
+fn a_thread_that_does_not_stop_is_named_and_let_go() {
+    let mut child = Stays::start("waiting");
+    let (process, thread) = (child.child.id(), child.known["more"]["thread"].clone());
+    let state_of = || {
+        let about = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/stat")).unwrap();
+        about.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+    };
+    let begin = Instant::now();
+    while state_of() != 'D' {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it is in the state {}", state_of());
+        std::thread::yield_now();
+    }
+    let ran = child.look(&[]);
+    assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
+    assert!(ran.err.contains(&format!("its thread {thread} did not stop in")), "{}", ran.err);
+    let ran = child.look(&["--no-stop"]);
+    assert_eq!(counted(&ran.json()["heaps"][0]), child.known["types"]);
+    assert!(child.goes_on());
 }
