@@ -78,6 +78,8 @@ pub(super) struct Driver<'a, A: Arena, R> {
     pools: BTreeMap<u64, Box<dyn Pool + 'a>>,
     /// Events of the log up to the next call.
     ahead: VecDeque<Logged>,
+    /// Those before it that belong to later calls of other threads.
+    later: VecDeque<Logged>,
     account: Account,
     threads: FxHashSet<u32>,
     calls: u64,
@@ -111,6 +113,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             whose: Whose { base, is_of_system, has_heap: fates.has_heap },
             pools: BTreeMap::new(),
             ahead: VecDeque::new(),
+            later: VecDeque::new(),
             account: Account::default(),
             threads: FxHashSet::default(),
             calls: 0,
@@ -189,9 +192,12 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
 
     /// Reads up to the next event that is a call. None at the end of the log.
     fn next_call(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
+        self.ahead.append(&mut self.later);
         loop {
             if let Some(call) = self.ahead.back().filter(|last| last.seen.is_some_and(Seen::is_call)) {
-                return Ok(Some(call.event));
+                let call = call.event;
+                self.put_off_others(call.thread);
+                return Ok(Some(call));
             }
             if !self.read()? {
                 break;
@@ -200,6 +206,15 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         match self.ahead.front() {
             None => Ok(None),
             Some(first) => Err(self.diverged(&first.event, Some(first), "no call")),
+        }
+    }
+
+    /// Keeps the events of other threads for their calls: fills of a heap are between two calls
+    /// (design/point-log.md `.order.stops`).
+    fn put_off_others(&mut self, thread: u32) {
+        if self.whose.has_heap {
+            let ahead = core::mem::take(&mut self.ahead).into_iter();
+            (self.ahead, self.later) = ahead.partition(|logged| logged.event.thread == thread);
         }
     }
 
