@@ -127,11 +127,8 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
         let kept = self.kept();
         self.empty();
         // A class with a collector may collect in its fills.
-        let filled = if P::GIVES_WAY {
-            self.between_calls(|slow| slow.fill(layout))
-        } else {
-            self.fill(layout)
-        };
+        let filled =
+            if P::GIVES_WAY { self.between_calls(|slow| slow.fill(layout)) } else { self.fill(layout) };
         match filled {
             Ok(fill) => self.attach(fill),
             Err(error) => {

@@ -15,6 +15,7 @@ use tripoint_telemetry::{LogError, LogReader};
 use super::account::{Account, Bytes};
 use super::classes::{self, OtherClass};
 use super::fates::Fates;
+use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
 use super::pool::{Call, Pool};
@@ -248,6 +249,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 // If it is refused, the event of the log is missing.
                 if let Ok(made) = classes::make(self.arena, self.hook, class, options, self.aim.other)? {
                     self.pools.insert(pool, made);
+                    self.otherwise.pools += u64::from(classes::is_manual(class));
                 }
                 Ok(())
             }
@@ -447,8 +449,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             events: self.fates.events,
             replayed: self.replayed,
             passed_over: self.passed_over,
+            has_heap: self.fates.has_heap,
             calls: self.calls,
-            threads: self.threads.len(),
+            threads: self.threads.len() as u64,
             divergence,
             kinds: is_other.then(|| self.kinds.clone()),
             otherwise: is_other.then_some(self.otherwise),
@@ -460,7 +463,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         let base = self.arena.range().base();
         let (shift, mut state) = (base.get().wrapping_sub(self.whose.base as usize), State::default());
         for (&number, pool) in &self.pools {
-            let mut found = PoolState::new(number, pool.whole().class(), pool.whole().sizes_now());
+            let class = pool.whole().class();
+            let sizes = (!heap_pool::is_of_heap(class)).then(|| pool.whole().sizes_now());
+            let mut found = PoolState::new(number, class, sizes);
             pool.whole().look(&mut |buffer, now, filled, emptied| {
                 let buffer = Addr::new((buffer as usize).wrapping_add(shift));
                 found.points.push(PointState::new(base, buffer, now, filled, emptied));
