@@ -14,7 +14,7 @@ use tripoint::contract::{
     Contract, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Policies, Policy, PoolEvents,
     ViolationClass, ViolationSet,
 };
-use tripoint::gc::{Ams, Format, Heap, HeapOptions, Scan, Step, SweptOptions, Tag};
+use tripoint::gc::{self, Ams, Format, Heap, HeapOptions, Scan, Step, SweptOptions, Tag};
 use tripoint::points::Control;
 use tripoint::telemetry::{FileOptions, PointLog, PointLogger, Telemetry};
 use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, PoolClass};
@@ -265,5 +265,42 @@ fn threads_whose_calls_are_logged_give_way() {
         }
         is_over.store(true, Ordering::SeqCst);
         assert!(is_stopped, "a stop was postponed: {heap:?}");
+    });
+}
+
+/// A thread that collects in a fill waits for the others, which wait for the log before they give way
+/// (design/point-log.md `.order.stops`).
+#[test]
+fn fills_of_logged_points_collect() {
+    const PAIRS: Layout = Layout::new::<[[*mut u8; 2]; 256]>();
+    let log = PointLog::begin(std::io::sink()).unwrap();
+    let options = ArenaVmOptions { commit_limit: 4 << 20, ..ArenaVmOptions::default() };
+    let arena = ArenaVm::create(options).unwrap();
+    let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
+    heap.set_policy(gc::Policy { patience: Duration::from_secs(60), ..heap.policy() });
+    let pool: Ams<'_, _, _, Pairs> = Ams::create(&heap, Pairs, SweptOptions::default()).unwrap();
+    let party = Party::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let _member = party.enter();
+                let mutator = heap.register().unwrap();
+                let logger = PointLogger::new(|| true, &log);
+                // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+                let mut point =
+                    AllocationPoint::create_in(&pool, BufferKind::Mutator, logger, |buffer| unsafe {
+                        buffer.attend(&mutator)
+                    })
+                    .unwrap();
+                party.wait_until(|| {
+                    let pairs = point.reserve(PAIRS).unwrap();
+                    // SAFETY: the memory was just reserved, and zero is a null reference.
+                    unsafe { pairs.as_ptr().write_bytes(0, PAIRS.size()) };
+                    // SAFETY: whole pairs. If a collection came between, they are not needed.
+                    _ = unsafe { pairs.commit() };
+                    heap.counts().by_refusal.get() > 0
+                });
+            });
+        }
     });
 }

@@ -69,6 +69,8 @@ pub(crate) enum Error {
     NoTerminal,
     /// It is a trace of allocations, which other subcommands read.
     IsTrace { path: PathBuf },
+    /// It is a log of points, which only a replay reads.
+    IsLog { path: PathBuf },
     /// It is a capture, of which nothing more comes.
     IsCapture { path: PathBuf },
     /// A capture makes no sense.
@@ -151,6 +153,9 @@ impl fmt::Display for Error {
                 "{} is a trace of allocations; `tripoint replay` and `tripoint advise` read it",
                 path.display()
             ),
+            Self::IsLog { path } => {
+                write!(f, "{} is a log of points; `tripoint replay` replays it", path.display())
+            }
             Self::IsCapture { path } => write!(
                 f,
                 "{} is a capture, which no process writes; `tripoint report` shows it, and `plot` and `gate` read it",
@@ -227,7 +232,7 @@ impl core::error::Error for Error {
             Self::NoProcess { .. } | Self::NotThere { .. } | Self::Unwatchable(_) => None,
             #[cfg(target_os = "linux")]
             Self::Unread { error, .. } => Some(error),
-            Self::IsTrace { .. } | Self::IsCapture { .. } => None,
+            Self::IsTrace { .. } | Self::IsLog { .. } | Self::IsCapture { .. } => None,
             Self::NoTerminal | Self::Budget { .. } | Self::Capture { .. } | Self::Partial { .. } => None,
             Self::Blind { .. } | Self::Unfit { .. } | Self::Replay { .. } | Self::Undrawn { .. } => None,
             Self::NoObjects { .. } | Self::NoHeap { .. } => None,

@@ -31,4 +31,4 @@ mod verdict;
 
 pub(crate) use self::classes::OtherClass;
 pub(crate) use self::driver::Aim;
-pub(crate) use self::replay::{is_log, replay};
+pub(crate) use self::replay::replay;

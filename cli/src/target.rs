@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{MapValueParser, OsStringValueParser, TypedValueParser as _, ValueParserFactory};
+use tripoint_telemetry::format::LOG_MAGIC;
 
 /// The first bytes of a trace.
 pub(crate) const TRACE: [u8; 8] = *b"TRIPTRC\n";
@@ -67,6 +68,11 @@ impl Target {
 
 pub(crate) fn is_trace(path: &Path) -> bool {
     begins_with(path, &TRACE)
+}
+
+/// Whether it is a log of points.
+pub(crate) fn is_log(path: &Path) -> bool {
+    begins_with(path, &LOG_MAGIC)
 }
 
 pub(crate) fn is_capture(path: &Path) -> bool {

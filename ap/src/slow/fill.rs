@@ -126,9 +126,10 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     fn refill(&mut self, layout: Layout) -> Result<()> {
         let kept = self.kept();
         self.empty();
-        // SAFETY: the buffer was just emptied, so it is reset.
-        let filled = unsafe { P::fill_buffer(self.own(), layout) };
-        match filled.and_then(|fill| fill.map_or_else(|| self.pool.fill(layout), Ok)) {
+        // A class with a collector may collect in its fills.
+        let filled =
+            if P::GIVES_WAY { self.between_calls(|slow| slow.fill(layout)) } else { self.fill(layout) };
+        match filled {
             Ok(fill) => self.attach(fill),
             Err(error) => {
                 if let Some(kept) = kept {
@@ -139,6 +140,13 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
                 Err(error)
             }
         }
+    }
+
+    /// Memory for the buffer, which was just emptied.
+    fn fill(&self, layout: Layout) -> Result<Fill> {
+        // SAFETY: the buffer was just emptied, so it is reset.
+        let filled = unsafe { P::fill_buffer(self.own(), layout) }?;
+        filled.map_or_else(|| self.pool.fill(layout), Ok)
     }
 
     /// The memory attached now, if the buffer keeps it when it is detached.

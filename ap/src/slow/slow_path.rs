@@ -245,15 +245,22 @@ impl<'pool, P: PoolClass, C: Control> SlowPath<'pool, P, C> {
     }
 
     /// Gives way to a collector, if one waits for this thread: returns what is not allocated to
-    /// the pool, and waits. That is between two calls: the collector may wait for threads that wait for the end of this one.
+    /// the pool, and waits.
     pub(crate) fn give_way(&mut self) {
         if P::GIVES_WAY && self.pool.wants_stop() {
             self.empty();
-            self.stops.end_call();
             // SAFETY: the buffer was just emptied, so it is reset.
-            unsafe { P::give_way(self.own()) };
-            self.stops.begin_call();
+            self.between_calls(|slow| unsafe { P::give_way(slow.own()) });
         }
+    }
+
+    /// Does what may wait until all threads give way to a collector. That is between two calls: other threads may wait
+    /// for the end of this one before they come to where they give way.
+    pub(crate) fn between_calls<R>(&mut self, wait: impl FnOnce(&Self) -> R) -> R {
+        self.stops.end_call();
+        let waited = wait(self);
+        self.stops.begin_call();
+        waited
     }
 
     fn arm(&mut self) {

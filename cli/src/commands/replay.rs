@@ -22,7 +22,7 @@ use crate::error::{Error, Outcome as Ending};
 use crate::output::Output;
 use crate::plotting::{self, Form};
 use crate::trace::replay::{self, Comparison, Contender, Measure, Order, Outline};
-use crate::{points, progress};
+use crate::{points, progress, target};
 
 pub(crate) use report::{DOUBTFUL, Report, explained};
 pub(crate) use table::Table;
@@ -92,6 +92,8 @@ fn help() -> String {
   tripoint replay --with tlsf,cache+tlsf,system --rounds 5 tripoint.trace
   tripoint replay --contents tripoint.trace.cc1plus.4711
   tripoint replay --contended --plot allocators.svg tripoint.trace
+  tripoint replay --until 5000 l.log
+  tripoint replay --on tlsf l.log
 
 {}
 Exit status: 0 if nothing was wrong, 1 if anything was, 2 if the trace is bad.",
@@ -104,7 +106,7 @@ impl Replay {
         if let Some(measure) = self.inside {
             return self.run_inside(measure, out);
         }
-        if points::is_log(&self.trace) {
+        if target::is_log(&self.trace) {
             return self.run_points(out);
         }
         let form = self.plot.as_deref().map(Form::named).transpose()?;

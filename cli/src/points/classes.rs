@@ -29,6 +29,11 @@ pub(super) type Options = [u64; 5];
 
 type MadePool<'a> = Box<dyn Pool + 'a>;
 
+/// Whether pools of this class may be of another one in the replay.
+pub(super) fn is_manual(class: &str) -> bool {
+    !heap_pool::is_of_heap(class) && class != "SNC"
+}
+
 /// Makes a pool of the class and with the options that the log has. What the pool refuses is an error of the pool's.
 pub(super) fn make<'a, A: Arena>(
     arena: &'a A,
@@ -41,7 +46,7 @@ pub(super) fn make<'a, A: Arena>(
     if heap_pool::is_of_heap(class) {
         return heap_pool::make(arena, hook, class, options[0]);
     }
-    if let Some(other) = other.filter(|_| class != "SNC") {
+    if let Some(other) = other.filter(|_| is_manual(class)) {
         return Ok(make_other(arena, hook, other));
     }
     match (class, options) {

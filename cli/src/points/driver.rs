@@ -15,6 +15,7 @@ use tripoint_telemetry::{LogError, LogReader};
 use super::account::{Account, Bytes};
 use super::classes::{self, OtherClass};
 use super::fates::Fates;
+use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
 use super::pool::{Call, Pool};
@@ -78,6 +79,8 @@ pub(super) struct Driver<'a, A: Arena, R> {
     pools: BTreeMap<u64, Box<dyn Pool + 'a>>,
     /// Events of the log up to the next call.
     ahead: VecDeque<Logged>,
+    /// Those before it that belong to later calls of other threads.
+    later: VecDeque<Logged>,
     account: Account,
     threads: FxHashSet<u32>,
     calls: u64,
@@ -111,6 +114,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             whose: Whose { base, is_of_system, has_heap: fates.has_heap },
             pools: BTreeMap::new(),
             ahead: VecDeque::new(),
+            later: VecDeque::new(),
             account: Account::default(),
             threads: FxHashSet::default(),
             calls: 0,
@@ -189,9 +193,12 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
 
     /// Reads up to the next event that is a call. None at the end of the log.
     fn next_call(&mut self) -> Result<Option<RecordedEvent>, Stopped> {
+        self.ahead.append(&mut self.later);
         loop {
             if let Some(call) = self.ahead.back().filter(|last| last.seen.is_some_and(Seen::is_call)) {
-                return Ok(Some(call.event));
+                let call = call.event;
+                self.put_off_others(call.thread);
+                return Ok(Some(call));
             }
             if !self.read()? {
                 break;
@@ -200,6 +207,15 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         match self.ahead.front() {
             None => Ok(None),
             Some(first) => Err(self.diverged(&first.event, Some(first), "no call")),
+        }
+    }
+
+    /// Keeps the events of other threads for their calls: fills of a heap are between two calls
+    /// (design/point-log.md `.order.stops`).
+    fn put_off_others(&mut self, thread: u32) {
+        if self.whose.has_heap {
+            let ahead = core::mem::take(&mut self.ahead).into_iter();
+            (self.ahead, self.later) = ahead.partition(|logged| logged.event.thread == thread);
         }
     }
 
@@ -233,6 +249,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 // If it is refused, the event of the log is missing.
                 if let Ok(made) = classes::make(self.arena, self.hook, class, options, self.aim.other)? {
                     self.pools.insert(pool, made);
+                    self.otherwise.pools += u64::from(classes::is_manual(class));
                 }
                 Ok(())
             }
@@ -432,8 +449,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             events: self.fates.events,
             replayed: self.replayed,
             passed_over: self.passed_over,
+            has_heap: self.fates.has_heap,
             calls: self.calls,
-            threads: self.threads.len(),
+            threads: self.threads.len() as u64,
             divergence,
             kinds: is_other.then(|| self.kinds.clone()),
             otherwise: is_other.then_some(self.otherwise),
@@ -445,7 +463,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         let base = self.arena.range().base();
         let (shift, mut state) = (base.get().wrapping_sub(self.whose.base as usize), State::default());
         for (&number, pool) in &self.pools {
-            let mut found = PoolState::new(number, pool.whole().class(), pool.whole().sizes_now());
+            let class = pool.whole().class();
+            let sizes = (!heap_pool::is_of_heap(class)).then(|| pool.whole().sizes_now());
+            let mut found = PoolState::new(number, class, sizes);
             pool.whole().look(&mut |buffer, now, filled, emptied| {
                 let buffer = Addr::new((buffer as usize).wrapping_add(shift));
                 found.points.push(PointState::new(base, buffer, now, filled, emptied));

@@ -212,7 +212,7 @@ impl<'a, P: PoolClass + 'a> Points for Whole<'a, P> {
     }
 
     fn class(&self) -> &'static str {
-        P::CLASS
+        self.pool().header().class()
     }
 
     fn look(&self, visit: &mut dyn FnMut(u64, Option<Snapshot>, u64, u64)) {

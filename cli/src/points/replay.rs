@@ -2,12 +2,11 @@
 
 use core::mem::MaybeUninit;
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::BufReader;
 use std::path::Path;
 
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, ClientArena, ClientArenaOptions, Prefault};
 use tripoint_telemetry::LogReader;
-use tripoint_telemetry::format::LOG_MAGIC;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
 
 use super::driver::{Aim, Driver, Stopped};
@@ -21,12 +20,6 @@ use crate::error::Error;
 const ALIGN: usize = 2 << 20;
 
 type Log = LogReader<BufReader<File>>;
-
-/// Whether a file begins as a log of points does.
-pub(crate) fn is_log(path: &Path) -> bool {
-    let mut magic = [0; LOG_MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == LOG_MAGIC
-}
 
 /// Replays a log.
 pub(crate) fn replay(path: &Path, aim: Aim) -> Result<Verdict, Error> {

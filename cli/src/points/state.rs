@@ -19,11 +19,18 @@ pub(crate) struct State {
 pub(super) struct PoolState {
     pub(super) pool: u64,
     pub(super) class: &'static str,
+    /// None for a pool of a heap: the log does not say how large it is.
+    #[serde(flatten)]
+    sizes: Option<Sizes>,
+    pub(super) points: Vec<PointState>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Sizes {
     total: usize,
     free: usize,
     largest_free: usize,
     high_water: usize,
-    pub(super) points: Vec<PointState>,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,10 +52,16 @@ struct Words {
     limit: usize,
 }
 
-impl PoolState {
-    pub(super) fn new(pool: u64, class: &'static str, sizes: PoolSizes) -> Self {
+impl From<PoolSizes> for Sizes {
+    fn from(sizes: PoolSizes) -> Self {
         let PoolSizes { total, free, largest_free, high_water } = sizes;
-        Self { pool, class, total, free, largest_free, high_water, points: Vec::new() }
+        Self { total, free, largest_free, high_water }
+    }
+}
+
+impl PoolState {
+    pub(super) fn new(pool: u64, class: &'static str, sizes: Option<PoolSizes>) -> Self {
+        Self { pool, class, sizes: sizes.map(Sizes::from), points: Vec::new() }
     }
 }
 
@@ -69,11 +82,15 @@ impl PointState {
 
 impl State {
     pub(super) fn write(&self, out: &mut Output) -> Result<(), Error> {
-        for PoolState { pool, class, total, free, largest_free, high_water, points } in &self.pools {
-            writeln!(
-                out,
-                "pool {pool} {class}: {total} B, {free} B free, {largest_free} B in one piece, at most {high_water} B"
-            )?;
+        for PoolState { pool, class, sizes, points } in &self.pools {
+            write!(out, "pool {pool} {class}")?;
+            if let Some(Sizes { total, free, largest_free, high_water }) = sizes {
+                write!(
+                    out,
+                    ": {total} B, {free} B free, {largest_free} B in one piece, at most {high_water} B"
+                )?;
+            }
+            writeln!(out)?;
             for PointState { buffer, words, filled, emptied } in points {
                 write!(out, "  point +{buffer:#x}: ")?;
                 match words {

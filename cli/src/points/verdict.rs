@@ -11,6 +11,7 @@ use super::objects::Impossible;
 use super::state::State;
 use crate::error::Error;
 use crate::output::Output;
+use crate::words::counted;
 
 /// What came of a replay.
 #[derive(Debug, Serialize)]
@@ -20,10 +21,12 @@ pub(crate) struct Verdict {
     pub(super) replayed: u64,
     /// The events up to there that are not replayed: memory returned to the system, and what an arena with a heap did.
     pub(super) passed_over: u64,
+    /// Whether the log has pools of a heap.
+    pub(super) has_heap: bool,
     /// The calls that were made.
     pub(super) calls: u64,
     /// The threads of the log.
-    pub(super) threads: usize,
+    pub(super) threads: u64,
     /// Where the replay went another way than the log. It ended there.
     pub(super) divergence: Option<Divergence>,
     /// How often each kind of event was in the log and in the replay. Only if pools were of another class.
@@ -36,6 +39,8 @@ pub(crate) struct Verdict {
 /// The calls with another outcome on another class.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Otherwise {
+    /// The pools that were of the other class.
+    pub(super) pools: u64,
     /// Served in the log, and refused in the replay.
     pub(super) refused: u64,
     /// Refused in the log, and served in the replay.
@@ -88,10 +93,12 @@ impl Verdict {
     }
 
     pub(crate) fn write(&self, out: &mut Output) -> Result<(), Error> {
-        let Self { events, replayed, passed_over, calls, threads, .. } = self;
-        writeln!(out, "{replayed} of {events} events replayed: {calls} calls of {threads} threads")?;
+        let Self { events, replayed, passed_over, has_heap, calls, threads, .. } = self;
+        let (calls, threads) = (counted(*calls, "call"), counted(*threads, "thread"));
+        writeln!(out, "{replayed} of {events} events replayed: {calls} of {threads}")?;
         if *passed_over != 0 {
-            writeln!(out, "{passed_over} events of the arena or its heap are passed over")?;
+            let whose = if *has_heap { "the arena and its heap" } else { "the arena" };
+            writeln!(out, "passed over: {} of {whose}", counted(*passed_over, "event"))?;
         }
         if let Some(kinds) = &self.kinds {
             writeln!(out, "\n| event | log | replay |\n|---|--:|--:|")?;
@@ -99,7 +106,9 @@ impl Verdict {
                 writeln!(out, "| {kind} | {log} | {replay} |")?;
             }
         }
-        if let Some(Otherwise { refused, served, left_out }) = self.otherwise {
+        if let Some(Otherwise { pools: 0, .. }) = self.otherwise {
+            writeln!(out, "\nnothing was replayed on the other class: no pool of the log is a manual one")?;
+        } else if let Some(Otherwise { refused, served, left_out, .. }) = self.otherwise {
             writeln!(
                 out,
                 "\n{refused} calls that were served are refused, {served} the other way round, and {left_out} are left out"

@@ -14,12 +14,11 @@ impl Target {
     /// Opens the telemetry of a process, or in a file. A file that is cut off is open as far as it can be read, and
     /// has faults.
     pub(crate) fn reader(&self) -> Result<(Reader, Vec<String>), Error> {
-        if let Self::File(path) = self
-            && target::is_capture(path)
-        {
-            return Err(Error::IsCapture { path: path.clone() });
-        }
         let opened = match self {
+            Self::File(path) if target::is_capture(path) => {
+                return Err(Error::IsCapture { path: path.clone() });
+            }
+            Self::File(path) if target::is_log(path) => return Err(Error::IsLog { path: path.clone() }),
             Self::Process(process) => Reader::attach(*process),
             Self::File(path) => Reader::open(path),
         };

@@ -94,6 +94,35 @@ fn threads_are_replayed_in_the_order_of_the_log() {
     assert_eq!(json["threads"], 5, "four, and the one that makes the pools");
 }
 
+/// Fills of a heap are between two calls, so that calls of other threads come in between
+/// (design/point-log.md `.order.stops`, `.heaps`).
+#[test]
+fn mutators_of_a_heap_are_replayed() {
+    let logged = programs::mutators(2_000);
+    assert_same(&logged);
+    assert_eq!(replay(&["--json"], &logged.log).json()["threads"], 3, "two, and the one that makes the pool");
+    let text = replay(&["--until", "100"], &logged.log).out;
+    assert!(text.contains(" AMS\n") && text.contains("of the arena and its heap"), "{text}");
+    let other = replay(&["--on", "mvff"], &logged.log);
+    assert!(
+        other.status == Some(0) && other.out.contains("nothing was replayed"),
+        "{}{}",
+        other.out,
+        other.err
+    );
+}
+
+/// Commands that do not read a log name the one that does.
+#[test]
+fn other_commands_say_what_replays_a_log() {
+    let log = file(&programs::frames_without_memory().log);
+    for command in ["report", "heap"] {
+        let refused = run(&[command], log.path());
+        assert_eq!(refused.status, Some(2), "{}", refused.out);
+        assert!(refused.err.contains("is a log of points; `tripoint replay` replays it"), "{}", refused.err);
+    }
+}
+
 /// The state up to an event has the points that are there then (design/point-log.md `.state`).
 #[test]
 fn a_replay_ends_where_it_is_asked_to_and_shows_what_is_there() {
@@ -116,7 +145,9 @@ fn a_replay_ends_where_it_is_asked_to_and_shows_what_is_there() {
     }
     let text = replay(&["--until", "100"], &log);
     assert!(
-        text.out.contains("every call has the same outcome") && text.out.contains("pool 2 MFS: "),
+        text.out.contains("calls of 1 thread\n")
+            && text.out.contains("every call has the same outcome")
+            && text.out.contains("pool 2 MFS: "),
         "{}",
         text.out
     );
@@ -132,7 +163,10 @@ fn another_class_does_the_same_calls_and_what_differs_is_counted() {
     assert_eq!(json["replayed"], events);
     let [logged, replayed] = [0, 1].map(|run| json["kinds"]["commit"][run].as_u64().unwrap());
     assert!(logged > 0 && logged == replayed, "as many objects are committed in any class");
-    assert_eq!(json["otherwise"], serde_json::json!({ "refused": 0, "served": 0, "left_out": 0 }));
+    assert_eq!(
+        json["otherwise"],
+        serde_json::json!({ "pools": 2, "refused": 0, "served": 0, "left_out": 0 })
+    );
 }
 
 /// The program fills its arena, so another class refuses what this one serves, and what it refused is not freed

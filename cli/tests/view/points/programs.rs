@@ -7,13 +7,14 @@ use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use tripoint::author::FramePool;
+use tripoint::author::{Block, FramePool};
 use tripoint::points::Frame;
 use tripoint::{
     AllocationPoint, Arena, ArenaVm, ArenaVmOptions, BufferKind, ClientArena, ClientArenaOptions, ManualPool,
     Mfs, MfsOptions, Mvff, MvffOptions, Mvt, MvtOptions, PoolBox, PoolClass, Snc, SncOptions, Store, Tlsf,
     TlsfOptions, UnitLayout, UnitOf,
 };
+use tripoint_gc::{Ams, Format, Heap, HeapOptions, MutatorBuffer, Scan, SweptOptions};
 use tripoint_oracle::{Choices, Layouts, MANUAL, Menu, Operation, Random, STACKS};
 use tripoint_telemetry::{LogReader, LoggedPool, PointLog, PointLogger};
 
@@ -372,6 +373,45 @@ impl<'p, P: ManualPool> BoxedSlice<'p, P> for AllocationPoint<'p, P, Logger<'p>>
         while batch.push(0).is_ok() {}
         batch.commit_boxed()
     }
+}
+
+/// Objects without references.
+struct Granules;
+
+const GRANULE: usize = 16;
+
+// SAFETY: every granule is an object, and none has references.
+unsafe impl Format for Granules {
+    unsafe fn skip(&self, _object: NonNull<u8>) -> usize {
+        GRANULE
+    }
+
+    unsafe fn scan(&self, _objects: Block, _scan: &mut Scan<'_>) {}
+}
+
+/// Two mutators allocate in one pool of a heap, which has memory for all of it.
+pub(super) fn mutators(steps: usize) -> Logged {
+    log_of(16 << 20, |arena, log| {
+        let heap = Heap::create(arena, HeapOptions::default()).unwrap();
+        let _parked = heap.park();
+        let pool: Ams<'_, _, _, Granules> = Ams::create(&heap, Granules, SweptOptions::default()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mutator = heap.register().unwrap();
+                    // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+                    let attend = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+                    let made = AllocationPoint::create_in(&pool, BufferKind::Mutator, logger(log), attend);
+                    let mut point = made.unwrap();
+                    for _ in 0..steps {
+                        let objects = point.reserve(Layout::new::<[u8; 64 * GRANULE]>()).unwrap();
+                        // SAFETY: objects of this format may have any contents.
+                        unsafe { objects.commit() }.unwrap();
+                    }
+                });
+            }
+        });
+    })
 }
 
 /// A log that begins after its arena was created.
