@@ -7,17 +7,18 @@ use core::cell::Cell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use core::time::Duration;
+use std::io::Sink;
 use std::thread;
 
-use tripoint::author::Block;
+use tripoint::author::{BarrierPair, Block};
 use tripoint::contract::{
     Contract, DetectorSet, Guard, HotThread, NoDetectors, NoReason, Policies, Policy, PoolEvents,
     ViolationClass, ViolationSet,
 };
-use tripoint::gc::{self, Ams, Format, Heap, HeapOptions, Scan, Step, SweptOptions, Tag};
+use tripoint::gc::{self, Ams, Format, Heap, HeapOptions, Mutator, Scan, Step, SweptOptions, Tag};
 use tripoint::points::Control;
 use tripoint::telemetry::{FileOptions, PointLog, PointLogger, Telemetry};
-use tripoint::{AllocationPoint, ArenaVm, ArenaVmOptions, BufferKind, PoolClass};
+use tripoint::{AllocationPoint, Arena, ArenaVm, ArenaVmOptions, BufferKind, PoolClass};
 use tripoint_oracle::Party;
 use tripoint_telemetry::reader::{Fields, Item, Reader, Start};
 
@@ -48,6 +49,25 @@ fn make_pair<P: PoolClass, C: Control>(point: &mut AllocationPoint<'_, P, C>) ->
     unsafe { pair.as_ptr().cast().write([core::ptr::null_mut::<u8>(); 2]) };
     // SAFETY: a whole pair.
     unsafe { pair.commit() }.ok()
+}
+
+type Logged<'l> = PointLogger<fn() -> bool, &'l PointLog<Sink>>;
+
+/// A point of the mutator whose calls are logged.
+///
+/// # Safety
+/// - As for `MutatorBuffer::attend`: only the thread that has the mutator uses the point, while the mutator is running.
+unsafe fn logged_point<'p, 'h, A: Arena, B: BarrierPair>(
+    pool: &'p Ams<'h, A, B, Pairs>,
+    mutator: &Mutator<'h, A, B>,
+    log: &'p PointLog<Sink>,
+) -> AllocationPoint<'p, Ams<'h, A, B, Pairs>, Logged<'p>> {
+    let is_on: fn() -> bool = || true;
+    AllocationPoint::create_in(pool, BufferKind::Mutator, PointLogger::new(is_on, log), |buffer| {
+        // SAFETY: as the caller promises of the point.
+        unsafe { buffer.attend(mutator) };
+    })
+    .unwrap()
 }
 
 static CONTRACT: Contract = Contract::new();
@@ -243,13 +263,8 @@ fn threads_whose_calls_are_logged_give_way() {
             scope.spawn(|| {
                 let _member = party.enter();
                 let mutator = heap.register().unwrap();
-                let logger = PointLogger::new(|| true, &log);
                 // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
-                let mut point =
-                    AllocationPoint::create_in(&pool, BufferKind::Mutator, logger, |buffer| unsafe {
-                        buffer.attend(&mutator)
-                    })
-                    .unwrap();
+                let mut point = unsafe { logged_point(&pool, &mutator, &log) };
                 party.wait_until(|| {
                     make_pair(&mut point);
                     made.fetch_add(1, Ordering::SeqCst);
@@ -285,13 +300,8 @@ fn fills_of_logged_points_collect() {
             scope.spawn(|| {
                 let _member = party.enter();
                 let mutator = heap.register().unwrap();
-                let logger = PointLogger::new(|| true, &log);
                 // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
-                let mut point =
-                    AllocationPoint::create_in(&pool, BufferKind::Mutator, logger, |buffer| unsafe {
-                        buffer.attend(&mutator)
-                    })
-                    .unwrap();
+                let mut point = unsafe { logged_point(&pool, &mutator, &log) };
                 party.wait_until(|| {
                     let pairs = point.reserve(PAIRS).unwrap();
                     // SAFETY: the memory was just reserved, and zero is a null reference.

@@ -175,9 +175,9 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         Ok(unsafe { PacketBox::new(self.pool, number, start, length) })
     }
 
-    /// Takes back the units of which a device says what [`complete`](Self::complete) is told: an offset, and how many bytes of
-    /// data there are. Adds them to the batch, and returns how many; those that are refused are counted, and left out. It looks
-    /// at no more than the batch has room for, and at none if that is of another pool.
+    /// Completes units as [`complete`](Self::complete) does, each by its offset and the bytes of its data, and adds them to the
+    /// batch. Returns how many. A unit that is refused is counted, and not added. No more completions are looked at than the
+    /// batch has room for, and none if the batch is of another pool.
     #[inline]
     pub fn complete_batch<const N: usize>(
         &mut self,

@@ -140,10 +140,8 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         queue: u32,
         options: &XdpOptions,
     ) -> Result<Device, XdpError> {
-        // SAFETY: the pool has the memory for as long as it exists, which is longer than the socket, because that borrows it and is
-        // not forgotten, and longer than duplicates of its descriptor, as the program promised that made the region; of a static
-        // pool it has it for good. The kernel uses only units that are with the rings of the socket, and those come back only when
-        // it has completed them or let go.
+        // SAFETY: the pool outlives the socket, which borrows it, and duplicates of its descriptor, as the maker of the region
+        // promised; a static pool outlives all. The kernel uses only units that are with the socket's rings.
         unsafe { Device::open(memory, interface, queue, options) }
     }
 

@@ -77,7 +77,7 @@ impl<T: Copy> Shared<T> {
 #[derive(Debug)]
 pub(crate) struct Submissions<T> {
     shared: Shared<T>,
-    /// The index of the next entry, and of the first that the kernel does not see yet is behind those published.
+    /// The index of the next entry to write. The kernel sees those before the index that was published.
     next: u32,
 }
 

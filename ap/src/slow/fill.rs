@@ -143,6 +143,7 @@ impl<P: PoolClass, C: Control> SlowPath<'_, P, C> {
     }
 
     /// Memory for the buffer, which was just emptied.
+    #[inline(always)]
     fn fill(&self, layout: Layout) -> Result<Fill> {
         // SAFETY: the buffer was just emptied, so it is reset.
         let filled = unsafe { P::fill_buffer(self.own(), layout) }?;
