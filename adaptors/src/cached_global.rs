@@ -20,7 +20,7 @@ const CLASS_SIZE: usize = 64 << 10;
 const CLASS_COUNT: usize = 128;
 /// The largest size that caches serve, in bytes, with words of eight bytes.
 const LARGEST: usize = 1024 * CacheClass::ALIGN;
-/// The bytes that the depot may keep of a small pool, of which they are more than half.
+/// The bytes that the depot may keep, besides slabs.
 const DEPOT: usize = 4 << 20;
 
 /// The pool of a [`CachedGlobalPool`], and what its threads share of it.
@@ -51,7 +51,7 @@ impl<P: ManualPool + Send + Sync> GlobalHome<P> {
         let _inside = Inside::enter(); // a child of a fork must not find it half made
         self.depot.get_or_try_init(|| {
             let classes = CacheClasses::geometric_within(LARGEST, CLASS_COUNT, CLASS_SIZE)?;
-            Ok(Depot::growing(self.pool.get_or_try_init(self.make)?, classes, DEPOT))
+            Ok(Depot::with_slabs(self.pool.get_or_try_init(self.make)?, classes, DEPOT))
         })
     }
 

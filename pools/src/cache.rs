@@ -39,6 +39,7 @@
 //! | `batch_stack` | batches on a stack for any thread |
 //! | `descriptor` | the owner's lists, and what any thread may do to them |
 //! | `depot` | what the caches of a pool share |
+//! | `slabs` | what a depot cuts blocks from |
 //! | `depot_store` | objects of a depot |
 //! | `store` | a cache as a store |
 
@@ -62,6 +63,7 @@ mod depot;
 mod depot_store;
 mod descriptor;
 mod hints;
+mod slabs;
 mod store;
 mod sums;
 
@@ -207,13 +209,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[inline(never)]
     fn alloc_slow(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
         self.observe_trips(index)?;
-        let Some(class) = self.classes().get(index) else { return self.alloc_flushing(layout) };
+        let Some(class) = self.classes().get(index) else { return self.alloc_flushing(index, layout) };
         let (words, block) = (self.descriptor.words(index), class.block().ok_or(UNSERVED)?);
         if self.depot.is_some() {
             self.shrink_in_turn(index);
         }
         let is_filled = words.count.load(Ordering::Relaxed) == 0
-            && (self.take_batch(index, class, words) || self.take_more(class, words, block, 0));
+            && (self.take_batch(index, class, words) || self.take_more(index, class, words, 0));
         if is_filled {
             self.grow(index, class, words);
         }
@@ -221,8 +223,8 @@ impl<'c, P: ManualPool> Cache<'c, P> {
             // SAFETY: the class keeps `rest + 1` blocks.
             return unsafe { self.pop(index, words, rest) };
         }
-        let object = self.alloc_flushing(block)?;
-        self.take_more(class, words, block, 1);
+        let object = self.alloc_flushing(index, block)?;
+        self.take_more(index, class, words, 1);
         Ok(object)
     }
 
@@ -269,24 +271,31 @@ impl<'c, P: ManualPool> Cache<'c, P> {
 
     /// Fills a class up to a [portion](Cache::portion), of which `taken` blocks were allocated already, but with no more
     /// blocks than the pool has (design/cache.md `.third`). Returns whether the class keeps any then.
-    fn take_more(&self, class: &CacheClass, words: &ClassWords, block: Layout, taken: usize) -> bool {
+    fn take_more(&self, index: usize, class: &CacheClass, words: &ClassWords, taken: usize) -> bool {
+        let Some(block) = class.block() else { return false };
         let more = self.portion(class, words).saturating_sub(words.count.load(Ordering::Relaxed) + taken);
         let mut passing = Passing { cache: self, words, blocks: Magazine::up_to(more) };
-        self.pool.alloc_many(block, &mut passing.blocks);
+        match self.depot {
+            Some(depot) => depot.alloc_many(index, block, &mut passing.blocks),
+            None => self.pool.alloc_many(block, &mut passing.blocks),
+        }
         drop(passing);
         words.count.load(Ordering::Relaxed) != 0
     }
 
-    /// Allocates in the pool; if that is refused, once more with what the cache and its depot
-    /// keep (design/cache.md `.req.exhausted`).
-    fn alloc_flushing(&self, layout: Layout) -> Result<NonNull<u8>> {
-        self.pool.alloc(layout).or_else(|_| {
-            self.flush();
-            if let Some(depot) = self.depot {
-                depot.flush();
-            }
-            self.pool.alloc(layout)
-        })
+    /// Allocates in the pool or, the block of a class, in the depot; if that is refused, once more with what the cache and its
+    /// depot keep (design/cache.md `.req.exhausted`).
+    fn alloc_flushing(&self, index: usize, layout: Layout) -> Result<NonNull<u8>> {
+        match self.depot {
+            Some(depot) => depot.alloc_block(index, layout).or_else(|_| {
+                self.flush();
+                depot.alloc_flushing(index, layout)
+            }),
+            None => self.pool.alloc(layout).or_else(|_| {
+                self.flush();
+                self.pool.alloc(layout)
+            }),
+        }
     }
 
     /// # Safety
@@ -417,8 +426,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
                 return;
             }
             left -= passing.blocks.len();
-            // SAFETY: blocks of a class were allocated in the pool with its layout, and left the class just now.
-            unsafe { self.pool.free_many(block, &mut passing.blocks) };
+            // SAFETY: blocks of a class were allocated in the depot, or in the pool with its layout, and left the class just now.
+            unsafe {
+                match self.depot {
+                    Some(depot) => depot.free_many(index, block, &mut passing.blocks),
+                    None => self.pool.free_many(block, &mut passing.blocks),
+                }
+            }
         }
     }
 

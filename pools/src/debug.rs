@@ -450,6 +450,8 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
 // SAFETY: the pool under this one is manual too. Each object that it handed out is freed in it
 // once, with the layout that was asked of it. Nothing is resized in place.
 unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
+    const OBSERVES_OBJECTS: bool = true;
+
     fn spare(&self) -> usize {
         self.pool.spare()
     }

@@ -19,6 +19,9 @@ use crate::traits::store::Store;
     note = "only manual pools do this: in a stack pool (Snc) use `AllocationPoint::scope`, in a flippable one `alloc_with`"
 )]
 pub unsafe trait ManualPool: PoolClass + Store {
+    /// Whether the class observes each object, as one does that looks for faults. A front end then must not cut one into several.
+    const OBSERVES_OBJECTS: bool = false;
+
     /// Takes an object of this layout, from [`Store::alloc`] of this pool, out of use: until it is [put in
     /// use](ManualPool::put_in_use) again, no store of the pool frees it. This is for front ends that keep objects for later,
     /// such as caches. A class returns `false`, and changes nothing, if it knows that there is no such object in use, because it

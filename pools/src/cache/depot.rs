@@ -1,5 +1,6 @@
 //! What the caches of a pool share: whole batches of free blocks, by size class.
 
+use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -11,17 +12,17 @@ use tripoint_core::{
 use super::batch_stack::BatchStack;
 use super::block_list::ensure_list;
 use super::classes::{CLASSES_MAX, CacheClass, CacheClasses};
+use super::slabs::{SLAB, SlabClass, Slabs};
 use crate::blocks::{FreeBlock, Link};
 use crate::link::{Damaged, LinkKey};
 
 /// Batches of free blocks between a pool and its caches ([`Cache::with_depot`](super::Cache::with_depot)).
 ///
 /// A cache that has too many blocks of a class hands a batch of them to the depot, and one that has none takes a
-/// batch. Both take a short lock of the class, and the same time however many blocks a batch has, unless the depot
-/// [grows](Depot::growing). So blocks
+/// batch. Both take a short lock of the class, and the same time however many blocks a batch has. So blocks
 /// that one thread allocates and another frees return to the first without the pool's lock.
 ///
-/// The depot keeps at most a number of bytes, or a part of its pool. It returns what it keeps to the pool when it is
+/// The depot keeps at most a number of bytes. It returns what it keeps to the pool when it is
 /// [flushed](Depot::flush) or dropped, and when the pool refuses an allocation of a cache. While caches free and do not
 /// allocate, it also does so as soon as it has refused as many bytes as it may keep. A full depot returns batches that no
 /// cache asks for (design/cache.md `.depot`, `.depot.shrink`, `.depot.idle`, `.req.home`).
@@ -57,39 +58,53 @@ pub struct Depot<'p, P: ManualPool> {
     refused: AtomicUsize,
     /// Counts the looks for an idle class.
     turn: AtomicUsize,
-    /// The most bytes that it keeps, however small the pool is.
-    least: usize,
-    grows: bool,
+    bound: usize,
+    slabs: Option<Slabs>,
 }
-
-/// How many classes a cache looks at that found no batch in a growing depot.
-const IDLE_LOOKS: usize = 4;
-
-/// The part of its pool's memory that a growing depot keeps.
-const SHARE: usize = 2;
 
 impl<'p, P: ManualPool> Depot<'p, P> {
     /// An empty depot for caches with these classes, that keeps at most `bound` bytes.
     #[must_use]
     pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
-        Self::with_growth(pool, classes, bound, false)
-    }
-
-    /// An empty depot that grows with its pool, for a program that drops large structures and makes others. It keeps at most
-    /// `least` bytes or, if that is more, half of the [memory](tripoint_core::PoolHeader::total) of the pool, but not more
-    /// than the pool [keeps](ManualPool::spare). If the pool shrinks, the depot admits no batch until it keeps no more than
-    /// this. If it keeps more than half of this, a cache that finds no batch has it return one that others have not looked
-    /// for (design/cache.md `.depot.growth`).
-    #[must_use]
-    pub fn growing(pool: &'p P, classes: CacheClasses, least: usize) -> Self {
-        Self::with_growth(pool, classes, least, true)
-    }
-
-    fn with_growth(pool: &'p P, classes: CacheClasses, least: usize, grows: bool) -> Self {
         let stacks = core::array::from_fn(|_| BatchStack::new());
         let key = LinkKey::of(pool.header());
         let [kept, refused, turn] = [0, 0, 0].map(AtomicUsize::new);
-        Self { pool, key, classes, stacks, kept, refused, turn, least, grows }
+        Self { pool, key, classes, stacks, kept, refused, turn, bound, slabs: None }
+    }
+
+    /// As [`Depot::new`], for a program that makes and drops large structures in a pool of many MiB. Blocks of up to 1 KiB come from
+    /// *slabs*: the depot allocates 64 KiB in the pool at a time, cuts them into blocks of one class, and frees them when none of
+    /// these is in use. So the pool sees one call for many blocks, and what is freed in any order comes together again
+    /// (design/cache.md `.slab`).
+    ///
+    /// - What was allocated by this depot, or a cache of it, is freed by this depot or a cache of it: a cache that is not
+    ///   of this depot cannot free it, and these free nothing else. What is in use when the depot is dropped stays allocated until
+    ///   the pool is dropped.
+    /// - Blocks of the size of a slab have to be left in the pool: it refuses a small object, although there is room for it, if each
+    ///   slab of its class is full, and no free block has room for a slab.
+    ///
+    /// The depot has no slabs if the pool does not serve their layout, or [observes each
+    /// object](ManualPool::OBSERVES_OBJECTS), and with the feature `hardening`: [`Depot::has_slabs`].
+    #[must_use]
+    pub fn with_slabs(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
+        let is_served = pool.reserve_size(SLAB).is_some();
+        let slabs = (is_served && !P::OBSERVES_OBJECTS && !LinkKey::CHECKS).then(Slabs::new);
+        let mut depot = Self::new(pool, classes, bound);
+        depot.slabs = slabs;
+        depot
+    }
+
+    /// Whether it has [slabs](Depot::with_slabs).
+    #[must_use]
+    pub const fn has_slabs(&self) -> bool {
+        self.slabs.is_some()
+    }
+
+    /// The bytes of free blocks in its slabs at this moment. They count as live for the pool, and are not [kept](Depot::kept). Any
+    /// thread may ask; the time is that of a look at each slab that has any.
+    #[must_use]
+    pub fn free_in_slabs(&self) -> usize {
+        self.all_slabs().map(|(class, slabs)| class.size * slabs.free()).sum()
     }
 
     /// The pool whose blocks it keeps.
@@ -104,13 +119,10 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         &self.classes
     }
 
-    /// The most bytes that it keeps; of one that [grows](Depot::growing), at this moment. Any thread may ask.
+    /// The most bytes that it keeps.
     #[must_use]
-    pub fn bound(&self) -> usize {
-        if !self.grows {
-            return self.least;
-        }
-        self.least.max((self.pool.header().total() / SHARE).min(self.pool.spare()))
+    pub const fn bound(&self) -> usize {
+        self.bound
     }
 
     /// The bytes in the blocks that it keeps at this moment. Any thread may ask.
@@ -119,14 +131,21 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// Returns everything it keeps to the pool. Any thread may call this.
+    /// Returns everything it keeps to the pool, and slabs that have no block in use. Any thread may call this.
     ///
     /// If an event hook unwinds meanwhile, the blocks of the batch that was on its way stay allocated until the pool
     /// is dropped.
     pub fn flush(&self) {
         for (index, class) in self.classes.as_slice().iter().enumerate() {
             while let Some(first) = self.pop(index) {
-                self.free_batch(class, first);
+                self.free_batch(index, class, first);
+            }
+        }
+        for (class, slabs) in self.all_slabs() {
+            // SAFETY: the size of the class.
+            while let Some(slab) = unsafe { slabs.take_unused(class.size) } {
+                // SAFETY: allocated in the pool as a slab; none of its blocks is in use, and it left its class.
+                unsafe { self.pool.free(slab, SLAB) };
             }
         }
     }
@@ -137,12 +156,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         if self.refused.load(Ordering::Relaxed) != 0 {
             self.refused.store(0, Ordering::Relaxed);
         }
-        let taken = self.pop(index);
-        if taken.is_none() && self.grows && self.kept() > self.bound() / 2 {
-            // The cache goes to the pool next, which may have to grow while others' blocks wait here.
-            self.return_idle_batch(index, IDLE_LOOKS);
-        }
-        taken
+        self.pop(index)
     }
 
     /// Takes a batch of a class out, if there is one.
@@ -169,33 +183,30 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     /// false if it would exceed the bound, or if the program shrinks. Then others may return to the pool.
     pub(crate) fn admit(&self, index: usize) -> bool {
         let Some(class) = self.classes.as_slice().get(index) else { return false };
-        let bound = self.bound();
-        let shrinks = self.refused.load(Ordering::Relaxed) > bound;
+        let shrinks = self.refused.load(Ordering::Relaxed) > self.bound;
         let more =
-            |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= bound && !shrinks);
+            |kept: usize| kept.checked_add(class.batch_size()).filter(|&kept| kept <= self.bound && !shrinks);
         let is_admitted = self.kept.update_by(more).is_ok();
         if !is_admitted {
             self.refused.fetch_add(class.batch_size(), Ordering::Relaxed);
         }
         if !is_admitted && self.kept() != 0 {
-            if shrinks { self.return_batch(index) } else { self.return_idle_batch(index, 1) }
+            if shrinks { self.return_batch(index) } else { self.return_idle_batch(index) }
         }
         is_admitted
     }
 
-    /// Looks at up to `most` classes, each in its turn, until no cache looked for a batch of one since the last look. A batch of
-    /// that returns to the pool, to make room for those of class `index` (design/cache.md `.depot.idle`).
+    /// Looks at one class, each in its turn. If no cache looked for a batch of it since the last look, a batch of it returns to the
+    /// pool, to make room for those of class `index` (design/cache.md `.depot.idle`).
     #[cold]
-    fn return_idle_batch(&self, index: usize, most: usize) {
+    fn return_idle_batch(&self, index: usize) {
         let classes = self.classes.as_slice();
-        for _ in 0..most {
-            let idle = self.turn.fetch_add(1, Ordering::Relaxed) % classes.len().max(1);
-            if idle != index
-                && let (Some(class), Some(stack)) = (classes.get(idle), self.stacks.get(idle))
-                && let Some(first) = self.count_out(idle, stack.take_idle(self.key))
-            {
-                return self.free_batch(class, first);
-            }
+        let idle = self.turn.fetch_add(1, Ordering::Relaxed) % classes.len().max(1);
+        if idle != index
+            && let (Some(class), Some(stack)) = (classes.get(idle), self.stacks.get(idle))
+            && let Some(first) = self.count_out(idle, stack.take_idle(self.key))
+        {
+            self.free_batch(idle, class, first);
         }
     }
 
@@ -205,7 +216,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         let classes = self.classes.as_slice();
         for (index, class) in classes.iter().enumerate().cycle().skip(index).take(classes.len()) {
             if let Some(first) = self.pop(index) {
-                return self.free_batch(class, first);
+                return self.free_batch(index, class, first);
             }
         }
     }
@@ -229,7 +240,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     }
 
     /// Returns the blocks of a batch to the pool.
-    fn free_batch(&self, class: &CacheClass, first: NonNull<FreeBlock>) {
+    fn free_batch(&self, index: usize, class: &CacheClass, first: NonNull<FreeBlock>) {
         let Some(block) = class.block() else { return };
         let mut magazine = Magazine::up_to(class.batch());
         let mut next: Link = Some(first);
@@ -250,7 +261,88 @@ impl<'p, P: ManualPool> Depot<'p, P> {
             aver!(!full, "a batch of {class:?} has more blocks than it may");
         }
         // SAFETY: free blocks, which were allocated in the pool with the layout of the class, each once in the batch.
-        unsafe { self.pool.free_many(block, &mut magazine) };
+        unsafe { self.free_many(index, block, &mut magazine) };
+    }
+
+    /// The slabs of a class, and the size of its blocks; none if they do not come from slabs.
+    fn slabs_of(&self, index: usize) -> Option<(&SlabClass, usize)> {
+        let (slabs, class) = (self.slabs.as_ref()?, self.classes.as_slice().get(index)?);
+        Some((slabs.of(index, class)?, class.size))
+    }
+
+    /// The slabs of all classes that have them.
+    fn all_slabs(&self) -> impl Iterator<Item = (&CacheClass, &SlabClass)> {
+        let classes = self.classes.as_slice().iter().enumerate();
+        classes.filter_map(|(index, class)| Some((class, self.slabs_of(index)?.0)))
+    }
+
+    /// Allocates the block of a class; the pool may grow.
+    ///
+    /// # Errors
+    /// Those of the pool.
+    pub(crate) fn alloc_block(&self, index: usize, block: Layout) -> Result<NonNull<u8>> {
+        let Some((slabs, size)) = self.slabs_of(index) else { return self.pool.alloc(block) };
+        let mut one = Magazine::up_to(1);
+        loop {
+            // SAFETY: the size of the class.
+            unsafe { slabs.take_many(size, &mut one) };
+            if let Some(block) = one.pop() {
+                return Ok(block);
+            }
+            let slab = self.pool.alloc(SLAB)?;
+            // SAFETY: just allocated as a slab in the pool, which outlives the depot; the size of the class.
+            unsafe { slabs.add(slab, size) };
+        }
+    }
+
+    /// As [`Depot::alloc_block`], after it has returned to the pool all that it keeps.
+    ///
+    /// # Errors
+    /// Those of the pool.
+    pub(crate) fn alloc_flushing(&self, index: usize, block: Layout) -> Result<NonNull<u8>> {
+        self.flush();
+        self.alloc_block(index, block)
+    }
+
+    /// Adds blocks of a class to a magazine, as [`Store::alloc_many`] does.
+    pub(crate) fn alloc_many(&self, index: usize, block: Layout, blocks: &mut Magazine) {
+        match self.slabs_of(index) {
+            // SAFETY: the size of the class.
+            Some((slabs, size)) => unsafe { slabs.take_many(size, blocks) },
+            None => self.pool.alloc_many(block, blocks),
+        }
+    }
+
+    /// Frees a block of a class.
+    ///
+    /// # Safety
+    /// - As [`Depot::free_many`].
+    pub(crate) unsafe fn free_block(&self, index: usize, block: Layout, object: NonNull<u8>) {
+        if self.slabs_of(index).is_none() {
+            // SAFETY: a block of the class, or an object that none serves, which was allocated in the pool with this layout.
+            return unsafe { self.pool.free(object, block) };
+        }
+        let mut one = Magazine::up_to(1);
+        let _ = one.push(object);
+        // SAFETY: a block of the class, as the caller promises.
+        unsafe { self.free_many(index, block, &mut one) };
+    }
+
+    /// Frees blocks of a class.
+    ///
+    /// # Safety
+    /// - They came from this depot as blocks of this class, and nothing uses them. The pointers reach all of the pool.
+    pub(crate) unsafe fn free_many(&self, index: usize, block: Layout, blocks: &mut Magazine) {
+        let Some((slabs, size)) = self.slabs_of(index) else {
+            // SAFETY: blocks of the class, or objects that none serves, which were allocated in the pool with this layout.
+            return unsafe { self.pool.free_many(block, blocks) };
+        };
+        // SAFETY: blocks of the class that nothing uses, which came from its slabs.
+        let mut unused = unsafe { slabs.give_many(size, blocks) };
+        if !unused.is_empty() {
+            // SAFETY: allocated in the pool as slabs; none of their blocks is in use, and they left their class.
+            unsafe { self.pool.free_many(SLAB, &mut unused) };
+        }
     }
 
     /// Whether a cache of these classes can use it.
@@ -275,9 +367,7 @@ impl<P: ManualPool> Check for Depot<'_, P> {
     fn check(&self, level: CheckLevel) -> Result<(), CheckError> {
         const CLASS: &str = "Depot";
         self.pool.header().check(CheckLevel::Cheap)?;
-        // A pool that shrinks leaves a growing depot with more than its share.
-        let most = if self.grows { self.bound().max(self.pool.header().total()) } else { self.bound() };
-        ensure(CLASS, self.kept() <= most, "a depot keeps no more than it may")?;
+        ensure(CLASS, self.kept() <= self.bound, "a depot keeps no more than it may")?;
         if level < CheckLevel::Deep {
             return Ok(());
         }
@@ -288,6 +378,9 @@ impl<P: ManualPool> Check for Depot<'_, P> {
                 ensure_list(CLASS, header, self.key, class, Some(first), class.batch())
             })?;
         }
+        for (class, slabs) in self.all_slabs() {
+            slabs.check(CLASS, header, class.size)?;
+        }
         Ok(())
     }
 }
@@ -296,6 +389,9 @@ impl<P: ManualPool> Describe for Depot<'_, P> {
     fn describe(&self, out: &mut dyn fmt::Write, depth: usize) -> fmt::Result {
         line(out, depth, "depot", format_args!("of pool {} #{}", P::CLASS, self.pool.header().id().get()))?;
         line(out, depth + 1, "kept", format_args!("{} of {} bytes", self.kept(), self.bound()))?;
+        if self.has_slabs() {
+            line(out, depth + 1, "slabs", format_args!("{} bytes free in them", self.free_in_slabs()))?;
+        }
         for (class, stack) in self.classes.as_slice().iter().zip(&self.stacks) {
             let (size, batches) = (class.size, stack.batches());
             line(

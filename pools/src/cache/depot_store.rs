@@ -16,18 +16,18 @@ unsafe impl<P: ManualPool> Store for Depot<'_, P> {
     /// # Errors
     /// Those of the pool, after the depot has returned to it all that it keeps and has asked again.
     fn alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
+        let index = self.classes().of(layout);
         let block = self.classes().block(layout).unwrap_or(layout);
-        self.pool().alloc(block).or_else(|_| {
-            self.flush();
-            self.pool().alloc(block)
-        })
+        self.alloc_block(index, block).or_else(|_| self.alloc_flushing(index, block))
     }
 
     /// Returns an object to the pool that came from here, or from any cache of this depot.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
+        let index = self.classes().of(layout);
         let block = self.classes().block(layout).unwrap_or(layout);
-        // SAFETY: allocated in the pool as the block of its class, or as it is if it has none; freed once.
-        unsafe { self.pool().free(object, block) };
+        let object = self.pool().header().reach(object.addr());
+        // SAFETY: allocated here as the block of its class, or as it is if it has none; freed once.
+        unsafe { self.free_block(index, block, object) };
     }
 
     #[inline]

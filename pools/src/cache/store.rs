@@ -37,14 +37,15 @@ unsafe impl<P: ManualPool> Store for Cache<'_, P> {
         self.alloc_slow(class, layout)
     }
 
-    /// Frees a block. It may come from any cache over the same pool with equal classes.
+    /// Frees a block. It may come from any cache over the same pool with equal classes; a block of a depot with
+    /// [slabs](super::Depot::with_slabs), from any cache of that depot.
     #[inline(always)]
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let class = self.descriptor.classes().of(layout);
         let words = self.descriptor.words(class);
         // SAFETY: the caller gives up a block of this class.
         if let Some(object) = unsafe { self.keep(class, words, object) } {
-            // SAFETY: the object came with this layout from a cache over this pool with equal classes,
+            // SAFETY: the object came with this layout from a cache over this pool with equal classes, or of the same depot,
             // is freed once and used no more; `class` is the class of the layout.
             unsafe { self.free_slow(class, object, layout) };
         }

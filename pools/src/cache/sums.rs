@@ -22,6 +22,24 @@ const SMALL_SHARE: usize = 4;
 /// The bytes that are more than a part of a small pool, and with which each class can keep what it needs.
 const ENOUGH: usize = 512 << 10;
 
+/// The bytes of a slab, and its alignment.
+pub(super) const SLAB_SIZE: usize = 64 << 10;
+
+/// The largest blocks that slabs are cut into.
+pub(super) const LARGEST_IN_SLAB: usize = SLAB_SIZE / 64;
+
+/// How many words there are for the bits of a slab: as many bits as the smallest blocks.
+pub(super) const SLAB_WORDS: usize = SLAB_SIZE / BLOCK_ALIGN / usize::BITS as usize;
+
+/// The bytes of a slab's header without its bits, at most: a cache line.
+const HEADER: usize = 64;
+
+/// At how many places the header may be, so that those of many slabs do not all share the same part of a processor's cache.
+const PLACES: usize = 8;
+
+/// The bytes at the start of a slab that have its header and its bits.
+const FRONT: usize = PLACES * HEADER + SLAB_WORDS * size_of::<usize>();
+
 /// The entry of the table for a size: that of the next multiple of [`BLOCK_ALIGN`]. Of a size that is no layout's, any.
 #[inline(always)]
 pub(super) const fn step_of(size: usize) -> usize {
@@ -54,4 +72,41 @@ pub(super) fn smaller_portion(portion: usize, size: usize) -> usize {
 /// The portion as it is kept: no more than a batch, which is at most a magazine, far below 2^32.
 pub(super) fn portion_within(portion: usize, batch: usize) -> u32 {
     portion.min(batch) as u32
+}
+
+/// How far into its slab an address is.
+#[inline(always)]
+pub(super) const fn offset_in_slab(addr: usize) -> usize {
+    addr % SLAB_SIZE
+}
+
+/// How many blocks of `size` bytes, not zero, a slab is cut into.
+#[inline(always)]
+pub(super) const fn blocks_in_slab(size: usize) -> usize {
+    (SLAB_SIZE - FRONT) / size
+}
+
+/// Where the header of the slab at `base` is in it. Its bits follow.
+#[inline(always)]
+pub(super) const fn header_in_slab(base: usize) -> usize {
+    base / SLAB_SIZE % PLACES * HEADER
+}
+
+/// Where in a slab the block of `size` bytes with this index is.
+#[inline(always)]
+pub(super) const fn place_in_slab(size: usize, index: usize) -> usize {
+    FRONT + index * size
+}
+
+/// What [`index_in_slab`] multiplies by, for blocks of `size` bytes, not zero: the reciprocal, in units of 2^-32, rounded up.
+#[inline(always)]
+pub(super) const fn reciprocal(size: usize) -> u64 {
+    (1_u64 << 32).div_ceil(size as u64)
+}
+
+/// The index of the block at `place` in its slab. Exact for the blocks of a slab, whose places are far below 2^32 divided by
+/// what was rounded.
+#[inline(always)]
+pub(super) const fn index_in_slab(reciprocal: u64, place: usize) -> usize {
+    (place.wrapping_sub(FRONT) as u64).wrapping_mul(reciprocal).wrapping_shr(32) as usize
 }

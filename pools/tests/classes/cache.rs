@@ -4,6 +4,7 @@
 mod capacity;
 mod classes;
 mod depot;
+mod slabs;
 mod threads;
 
 use core::alloc::Layout;

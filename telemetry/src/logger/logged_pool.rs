@@ -230,6 +230,12 @@ unsafe impl<P: ManualPool, W: Fn() -> bool, H: EventHook> Store for LoggedPool<P
 
 // SAFETY: the pool behind this one is manual too, and every call is passed on to it with the same arguments.
 unsafe impl<P: ManualPool, W: Fn() -> bool, H: EventHook> ManualPool for LoggedPool<P, W, H> {
+    const OBSERVES_OBJECTS: bool = P::OBSERVES_OBJECTS;
+
+    fn spare(&self) -> usize {
+        self.pool.spare()
+    }
+
     #[inline(always)]
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is such an object it is the caller's, and nothing uses it any more.

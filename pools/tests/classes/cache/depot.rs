@@ -21,7 +21,7 @@ fn free_all<P: ManualPool>(cache: &Cache<'_, P>, objects: impl IntoIterator<Item
     }
 }
 
-fn depot_steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn depot_steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         24 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Get(cache, which)),
         22 => (0..2_usize, any::<usize>()).prop_map(|(cache, which)| Step::Put(cache, which)),
@@ -37,13 +37,12 @@ proptest! {
     /// Each byte is free, live, cached or in the depot, with depots of any bound, and pools that
     /// are soon exhausted.
     #[test]
-    fn every_block_is_somewhere(steps in depot_steps(), bound in 0..8000_usize, grows: bool) {
+    fn every_block_is_somewhere(steps in depot_steps(), bound in 0..8000_usize) {
         let mut memory = memory(8);
         let arena = arena(&mut memory);
         let pool = mvff(&arena);
         let classes = classes(&[(16, 2), (48, 9), (64, 80), (2000, 3)]);
-        let make = if grows { Depot::growing } else { Depot::new };
-        let depot = make(&pool, classes, bound);
+        let depot = Depot::new(&pool, classes, bound);
         let descriptors = [CacheDescriptor::new(classes), CacheDescriptor::new(classes)];
         let caches = descriptors.each_ref().map(|descriptor| Cache::with_depot(&depot, descriptor).unwrap());
         let mut live = Live::default();
@@ -183,74 +182,6 @@ fn a_depot_keeps_no_more_than_its_bound() {
         drop(depot);
         assert_eq!(used(&pool), 0);
     }
-}
-
-/// A growing depot keeps up to half of its pool, of a small pool what it may at least, and no more than the pool would
-/// (design/cache.md `.depot.growth`).
-#[test]
-#[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_growing_depot_keeps_half_of_its_pool() {
-    const LEAST: usize = 4 * 64;
-    for spare in [usize::MAX, 4 * GRAIN] {
-        let mut memory = memory(24);
-        let arena = arena(&mut memory);
-        let options = MvffOptions { extend_by: 4 * GRAIN, spare, ..MvffOptions::default() };
-        let pool = Mvff::create(&arena, options).unwrap();
-        let classes = classes(&[(64, 8)]);
-        let depot = Depot::growing(&pool, classes, LEAST);
-        assert_eq!(depot.bound(), LEAST, "of a pool without memory");
-        let descriptor = CacheDescriptor::new(classes);
-        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
-        let objects = alloc_all(&cache, 16 * GRAIN / 64);
-        let half = pool.sizes().total / 2;
-        assert!(half >= 8 * GRAIN);
-        let bound = half.min(spare);
-        assert_eq!(depot.bound(), bound);
-        let mut most = 0;
-        for object in objects {
-            free_all(&cache, vec![object]);
-            assert!(depot.kept() <= bound);
-            most = most.max(depot.kept());
-        }
-        assert!(bound - most < 4 * 64, "{most} of {bound} bytes");
-        depot.check(CheckLevel::Deep).unwrap();
-        drop(cache);
-        drop(depot);
-        assert_eq!(used(&pool), 0);
-    }
-}
-
-/// What one phase of a program left in a growing depot is used by the next, which needs another size. The control is a
-/// depot that may keep as much and does not grow.
-#[test]
-#[cfg_attr(feature = "hardening", ignore = "counts bytes without what hardening takes")]
-fn a_growing_depot_returns_what_a_former_phase_left() {
-    const LARGE: Layout = layout(128, 8);
-    let growth = |grows: bool| {
-        let mut memory = memory(64);
-        let arena = arena(&mut memory);
-        let pool = mvff(&arena);
-        let classes = classes(&[(64, 8), (128, 8)]);
-        let depot = match grows {
-            true => Depot::growing(&pool, classes, 0),
-            false => Depot::new(&pool, classes, usize::MAX),
-        };
-        let descriptor = CacheDescriptor::new(classes);
-        let cache = Cache::with_depot(&depot, &descriptor).unwrap();
-        free_all(&cache, alloc_all(&cache, 16 * GRAIN / 64));
-        let total = pool.sizes().total;
-        assert!(depot.kept() >= total / 2 - 4 * 64);
-        let large: Vec<_> = (0..11 * GRAIN / 128).map(|_| cache.alloc(LARGE).unwrap()).collect();
-        let growth = pool.sizes().total - total;
-        for object in large {
-            // SAFETY: allocated from this cache with this layout; freed once.
-            unsafe { cache.free(object, LARGE) };
-        }
-        depot.check(CheckLevel::Deep).unwrap();
-        growth
-    };
-    assert_eq!(growth(true), 0);
-    assert!(growth(false) > 8 * GRAIN, "it does not show what it should");
 }
 
 /// No class of any cache is refused while the depot has blocks, of whatever class.
