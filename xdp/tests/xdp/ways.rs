@@ -23,7 +23,7 @@ const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
 fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
-    let (mut sent, mut come, patience) = (0, 0, Patience::new());
+    let (mut sent, mut come, mut patience) = (0, 0, Patience::new());
     while come < FRAMES {
         while sent < FRAMES && sent - come < AHEAD {
             assert!(sender.send(&frame(sent, bytes_of(sent, longest))));
@@ -32,8 +32,9 @@ fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
         let now = take();
         if now == come {
             patience.wait((come, sent));
+        } else {
+            (come, patience) = (now, Patience::new());
         }
-        come = now;
     }
 }
 
