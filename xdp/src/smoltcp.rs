@@ -16,8 +16,8 @@ const BURST: usize = 32;
 /// reads it, in units of the pool. It needs no other memory. The pool has a unit for each entry of the socket's rings, and at least
 /// 100 more.
 ///
-/// Frames that smoltcp builds are handed over in bursts: when there are 32, when it asks for what has come, and by
-/// [`flush`](Self::flush). So call that after each `Interface::poll`, before the program waits for anything.
+/// Frames that smoltcp builds are handed over when there are 32, and by [`flush`](Self::flush). A call of `Interface::poll` builds
+/// one for each socket, so flush when a poll has changed nothing: all that there was to send goes by one call of the kernel.
 ///
 /// smoltcp checks the checksums of what comes. A card delivers frames as they were on the wire, but the driver veth passes them on
 /// without, unless the sender makes them: `ethtool -K INTERFACE tx off` at the other end.
@@ -26,7 +26,7 @@ const BURST: usize = 32;
 /// use tripoint_xdp::smoltcp::XdpDevice;
 /// use tripoint_xdp::{XdpError, XdpSocket};
 ///
-/// # use smoltcp::iface::{Interface, SocketSet};
+/// # use smoltcp::iface::{Interface, PollResult, SocketSet};
 /// # use smoltcp::time::Instant;
 /// /// One turn of a program that polls.
 /// fn turn(
@@ -35,9 +35,10 @@ const BURST: usize = 32;
 ///     sockets: &mut SocketSet<'_>,
 ///     now: Instant,
 /// ) -> Result<(), XdpError> {
-///     interface.poll(now, device, sockets);
-///     // Read from sockets, and write to them, here.
-///     device.flush()
+///     match interface.poll(now, device, sockets) {
+///         PollResult::SocketStateChanged => Ok(()), // there may be more to send: read and write sockets, and come back
+///         PollResult::None => device.flush(),
+///     }
 /// }
 /// ```
 pub struct XdpDevice<'p, const SIZE: usize> {
@@ -123,8 +124,6 @@ impl<'p, const SIZE: usize> Device for XdpDevice<'p, SIZE> {
 
     fn receive(&mut self, _: Instant) -> Option<(XdpRxToken<'_, 'p, SIZE>, XdpTxToken<'_, 'p, SIZE>)> {
         if self.received.is_empty() {
-            // What fails is seen by the program's own `flush`.
-            let _ = self.flush();
             self.socket.cache().give_batch(&mut self.read);
             self.socket.receive(&mut self.received);
         }

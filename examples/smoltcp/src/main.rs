@@ -11,7 +11,7 @@ use std::error::Error;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use smoltcp::iface::{Config, Interface, SocketSet};
+use smoltcp::iface::{Config, Interface, PollResult, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
@@ -59,7 +59,7 @@ fn serve(interface: &str, address: Ipv6Addr, port: u16, contents: &[u8]) -> Resu
 
     let mut sent = 0;
     loop {
-        stack.poll(Instant::now(), &mut device, &mut sockets);
+        let is_idle = stack.poll(Instant::now(), &mut device, &mut sockets) == PollResult::None;
         let server = sockets.get_mut::<tcp::Socket>(server);
         if server.can_send() {
             sent += server.send_slice(&contents[sent..])?;
@@ -67,12 +67,14 @@ fn serve(interface: &str, address: Ipv6Addr, port: u16, contents: &[u8]) -> Resu
                 server.close();
             }
         }
-        let is_over = !server.is_open();
-        device.flush()?;
-        if is_over {
+        if !server.is_open() {
             break;
         }
+        if is_idle {
+            device.flush()?;
+        }
     }
+    device.flush()?;
     println!("{}", device.socket().report());
     drop(redirect);
     device.close().wait(Duration::from_secs(5))?;

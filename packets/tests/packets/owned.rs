@@ -1,8 +1,8 @@
 //! Packets that own a share of their pool (design/packets.md `.owned`).
 
-use std::pin::pin;
+use core::pin::pin;
+use core::task::{Context, Poll, Waker};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tripoint_core::{ClientArena, ClientArenaOptions};

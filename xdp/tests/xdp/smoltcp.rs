@@ -83,7 +83,7 @@ fn what_the_kernel_sends_to_smoltcp_comes_back_whole() {
     assert_eq!(device.capabilities().max_transmission_unit, FRAME);
     let (mut interface, mut sockets, handle) = stack(&mut device);
 
-    let bytes: Vec<u8> = (0..BYTES as u64).map(|place| (place * place >> 7) as u8).collect();
+    let bytes: Vec<u8> = (0..BYTES as u64).map(|place| ((place * place) >> 7) as u8).collect();
     let address = far.port_of(&near, PORT);
     let back = thread::scope(|scope| {
         let client = scope.spawn(|| {
