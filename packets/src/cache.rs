@@ -8,7 +8,7 @@ use tripoint_core::{Describe, line};
 
 use crate::shared::Shared;
 use crate::slots::Claim;
-use crate::{PacketBatch, PacketBox, PacketBurst};
+use crate::{PacketBox, PacketBurst};
 
 /// One thread's free units of a [`PacketPool`](crate::PacketPool). Taking one and giving one back takes no lock.
 ///
@@ -61,12 +61,6 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
         let headroom = self.pool.region.headroom();
         // SAFETY: `pop` returns a unit of the pool that was the cache's alone; the headroom is at most `SIZE`.
         Some(unsafe { PacketBox::new(self.pool, number, headroom, 0) })
-    }
-
-    /// A batch of the pool without packets, as [`PacketPool::batch`](crate::PacketPool::batch) returns it.
-    #[must_use]
-    pub const fn batch<const N: usize>(&self) -> PacketBatch<'p, SIZE, N> {
-        PacketBatch::new(self.pool)
     }
 
     /// Keeps the unit of a packet. A packet of another pool is dropped as usual.

@@ -1,5 +1,7 @@
 //! A packet that keeps its pool (design/packets.md `.owned`).
 
+extern crate alloc;
+
 use alloc::sync::Arc;
 use core::fmt;
 use core::mem;

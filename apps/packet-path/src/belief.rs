@@ -1,5 +1,5 @@
 //! Which message is next, as far as it is believed: a number that one datagram has wrong is not (design/packet-path.md
-//! `.belief`).
+//! `.req.belief`, `.belief`).
 
 /// The numbers that datagrams say. One is believed once two datagrams have said it, or more.
 #[derive(Debug)]
