@@ -166,18 +166,22 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     assert!(device.transmit(now).is_none() && device.receive(now).is_none());
     let peer = Raw::open(&far);
     let (mut came, patience) = (0, Patience::new());
-    for number in 0..100 {
-        assert!(peer.send(&frame(number, FRAME_MIN)));
-        while came + device.dropped() <= number {
+    for sent in (4..=100).step_by(4) {
+        // Several at once: the second has the unit of the first.
+        (0..4).for_each(|number| assert!(peer.send(&frame(number, FRAME_MIN))));
+        while came + device.dropped() < sent {
             if let Some((receive, send)) = device.receive(now) {
                 receive.consume(|_| ());
                 send.consume(FRAME_MIN, |bytes| bytes.fill(0));
                 came += 1;
             }
-            patience.wait(number);
+            patience.wait(sent);
         }
     }
     assert!(came > 10 && device.dropped() > 0, "{came} came, {} dropped", device.dropped());
+    device.flush().unwrap();
+    let report = device.socket().report();
+    assert_eq!(report.transmit.submitted, came, "each that came had a unit for its answer: {report}");
     drop(redirect);
     device.close().wait(PATIENCE).unwrap();
     assert_whole(pool);
