@@ -113,6 +113,8 @@
 //! | `contract` | yes | [`contract`], with what Linux can observe |
 //! | `packets` | yes | [`packets`]: a pool of packets that a device knows |
 //! | `xdp` | | `xdp`: AF_XDP over such a pool, on Linux |
+//! | `smoltcp` | | `xdp::smoltcp`: a socket of AF_XDP as a device of smoltcp |
+//! | `bytes` | | packets as `bytes::Bytes`, without a copy |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |
 //! | `symbols` | | names and lines in the contract's reports |
@@ -246,6 +248,10 @@ pub mod packets {
         PacketBatch, PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool,
         PacketPoolOptions, PacketRegion, PacketRing, PacketRingCounts, Submission,
     };
+
+    #[cfg(feature = "vm")]
+    #[doc(inline)]
+    pub use tripoint_packets::OwnedPacket;
 }
 
 /// More of allocation points: frames, what a trip calls, what is known of a point from outside.

@@ -89,6 +89,10 @@ mod wire;
 
 // The same for the framing and the recovery window of the packet path.
 #[cfg(not(test))]
+#[path = "../../apps/packet-path/src/belief.rs"]
+#[allow(dead_code)]
+mod belief;
+#[cfg(not(test))]
 #[path = "../../apps/packet-path/src/datagram_writer.rs"]
 #[allow(dead_code)]
 mod datagram_writer;

@@ -167,6 +167,12 @@ impl<'p, const SIZE: usize, const N: usize> PacketBatch<'p, SIZE, N> {
 }
 
 impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
+    /// A batch of the pool without packets, as [`PacketPool::batch`](crate::PacketPool::batch) returns it.
+    #[must_use]
+    pub const fn batch<const N: usize>(&self) -> PacketBatch<'p, SIZE, N> {
+        PacketBatch::new(self.pool())
+    }
+
     /// Keeps the units of all packets of a batch, which is empty then. Those of another pool go there.
     #[inline]
     pub fn give_batch<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) {

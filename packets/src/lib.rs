@@ -30,6 +30,7 @@
 // | `slots` | places for caches |
 // | `shared` | what boxes, caches and rings share |
 // | `packet_box` | a packet that the program owns |
+// | `owned` | a packet that keeps its pool |
 // | `burst` | several units on their way |
 // | `batch` | several packets on their way |
 // | `cache` | one thread's free units |
@@ -58,6 +59,8 @@ mod error;
 mod held;
 mod holders;
 mod options;
+#[cfg(feature = "alloc")]
+mod owned;
 mod packet_box;
 mod plan;
 mod region;
@@ -72,6 +75,9 @@ pub use burst::PacketBurst;
 pub use cache::PacketCache;
 pub use error::PacketError;
 pub use options::PacketPoolOptions;
+#[cfg(feature = "alloc")]
+#[cfg_attr(docsrs, doc(cfg(feature = "alloc")))]
+pub use owned::OwnedPacket;
 pub use packet_box::PacketBox;
 pub use region::PacketRegion;
 pub use ring::{PacketRing, PacketRingCounts, Submission};

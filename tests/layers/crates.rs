@@ -30,10 +30,15 @@ const LAYERS: &[Layer] = &[
     Layer { package: "tripoint-stack", may_use: &["libc for cfg(target_os = \"linux\")"] },
     Layer { package: "tripoint-ap", may_use: &["tripoint-core", "bitflags"] },
     Layer { package: "tripoint-pools", may_use: &["tripoint-core"] },
-    Layer { package: "tripoint-packets", may_use: &["tripoint-core"] },
+    Layer { package: "tripoint-packets", may_use: &["tripoint-core", "bytes"] },
     Layer {
         package: "tripoint-xdp",
-        may_use: &["tripoint-core", "tripoint-packets", "libc for cfg(target_os = \"linux\")"],
+        may_use: &[
+            "tripoint-core",
+            "tripoint-packets",
+            "libc for cfg(target_os = \"linux\")",
+            "smoltcp for cfg(target_os = \"linux\")",
+        ],
     },
     // With the feature `std` it puts caches in front of a pool, and makes one for the process.
     Layer {

@@ -92,6 +92,11 @@ pub enum XdpError {
         /// The name of the interface.
         interface: String,
     },
+    /// The driver of the interface has no XDP with as many queues as it has now.
+    DriverQueues {
+        /// The name of the interface.
+        interface: String,
+    },
     /// The pool keeps more of each unit than the kernel allows.
     Headroom {
         /// The bytes that the pool keeps.
@@ -229,6 +234,12 @@ impl fmt::Display for XdpError {
                 "the driver of {interface} has no XDP: use XdpAttach::Either or XdpAttach::Stack, or a card whose \
                  driver has it"
             ),
+            Self::DriverQueues { interface } => write!(
+                f,
+                "the driver of {interface} has no XDP with the queues that it has: use XdpAttach::Either, or change \
+                 how many there are (ethtool -L {interface}); a pair (veth) needs as many to receive as the other end \
+                 has to send"
+            ),
             Self::Headroom { headroom, unit } => write!(
                 f,
                 "the kernel refuses a headroom of {headroom} bytes in units of {unit}, of which it needs 256 and \
@@ -258,7 +269,7 @@ impl fmt::Display for XdpError {
 
 tripoint_core::debug_as_text!(
     XdpError: LockedMemory, Descriptors, Rights, NotOffered, NoInterface, InterfaceGone, InterfaceDown, NoQueue,
-    QueueInUse, ProgramInUse, Mtu, NoZeroCopy, NoDriverXdp, Headroom, Misaligned, Entries, OtherInterface, StillBound,
+    QueueInUse, ProgramInUse, Mtu, NoZeroCopy, NoDriverXdp, DriverQueues, Headroom, Misaligned, Entries, OtherInterface, StillBound,
     Pool, System
 );
 

@@ -57,6 +57,7 @@
 // | `probe` | whether the kernel has let go of a queue |
 // | `closing` | a socket that was closed, and its units |
 // | `socket` | a queue of an interface |
+// | `smoltcp` | such a queue as a device of smoltcp |
 // | `region` | the region of a pool, as the kernel knows it |
 // | `program` | which frames go to sockets, in the kernel's instructions |
 // | `redirect` | the program, attached to an interface |
@@ -78,6 +79,9 @@ mod redirect;
 mod region;
 mod report;
 mod ring;
+#[cfg(feature = "smoltcp")]
+#[cfg_attr(docsrs, doc(cfg(feature = "smoltcp")))]
+pub mod smoltcp;
 mod socket;
 
 pub use closing::XdpClosing;

@@ -16,10 +16,13 @@ const QUEUES_MAX: u32 = 4096;
 /// What loading a program and attaching it need.
 const RIGHTS: &str = "CAP_BPF and CAP_NET_ADMIN";
 
+/// What a driver says that has no XDP, or none with the MTU or the queues of the interface.
+const NOT_IN_DRIVER: [i32; 3] = [libc::EOPNOTSUPP, libc::ERANGE, libc::ENOSPC];
+
 /// Where an interface runs its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum XdpAttach {
-    /// In the driver if it has XDP with the MTU of the interface, else in the kernel's network stack.
+    /// In the driver if it has XDP with the MTU and the queues of the interface, else in the kernel's network stack.
     /// [`XdpRedirect::attached`] says which.
     #[default]
     Either,
@@ -55,8 +58,8 @@ impl XdpRedirect {
             .map_err(|error| XdpError::of("bpf(BPF_PROG_LOAD)", &error, RIGHTS))?;
         let (link, attached) = match attach {
             XdpAttach::Either => match link(&program, &interface, IN_DRIVER) {
-                // The driver has no XDP, or none with this MTU.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ERANGE)) => {
+                // The driver has no XDP, or none with this MTU or these queues.
+                Err(error) if NOT_IN_DRIVER.iter().any(|errno| error.raw_os_error() == Some(*errno)) => {
                     (link(&program, &interface, IN_STACK), XdpAttach::Stack)
                 }
                 link => (link, XdpAttach::Driver),
@@ -113,6 +116,7 @@ fn not_attached(error: &io::Error, interface: &Interface) -> XdpError {
     match error.raw_os_error() {
         Some(libc::EBUSY | libc::EEXIST) => XdpError::ProgramInUse { interface: name },
         Some(libc::ERANGE) => XdpError::Mtu { interface: name, mtu: interface.mtu, frame_max: None },
+        Some(libc::ENOSPC) => XdpError::DriverQueues { interface: name },
         Some(libc::ENODEV) => XdpError::InterfaceGone { name },
         Some(libc::EOPNOTSUPP) => XdpError::NoDriverXdp { interface: name },
         _ => XdpError::of("bpf(BPF_LINK_CREATE)", error, RIGHTS),

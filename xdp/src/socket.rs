@@ -72,6 +72,18 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         self.units.interface.name()
     }
 
+    /// The most bytes of a frame that a unit has room for.
+    #[must_use]
+    pub const fn frame_max(&self) -> u32 {
+        self.frame_max
+    }
+
+    /// The MTU that the interface had when the socket was opened, in bytes: a packet without its header of Ethernet.
+    #[must_use]
+    pub const fn mtu(&self) -> u32 {
+        self.units.interface.mtu
+    }
+
     /// How many frames wait to be received.
     #[must_use]
     #[inline]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
 use order_book::failure::Failure;
-use pcap_parser::pcapng::Block;
+use pcap_parser::pcapng::{Block, UnknownBlock};
 use pcap_parser::traits::{PcapNGPacketBlock as _, PcapReaderIterator};
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 
@@ -38,13 +38,26 @@ struct Interface {
     offset: i64,
 }
 
+/// A part of the file, which has interfaces of its own; one of pcap has one of each.
+#[derive(Debug, Default)]
+struct Section {
+    interfaces: Vec<Interface>,
+    is_big_endian: bool,
+}
+
+impl Section {
+    /// The type of a block that the parser does not know. It reads it as if the section were little-endian.
+    const fn kind_of(&self, block: &UnknownBlock<'_>) -> u32 {
+        if self.is_big_endian { block.block_type.swap_bytes() } else { block.block_type }
+    }
+}
+
 /// A file that is read.
 pub(crate) struct Capture {
     reader: Box<dyn PcapReaderIterator + Send>,
     /// The bytes that it has room for.
     buffer: usize,
-    /// Those of the section.
-    interfaces: Vec<Interface>,
+    section: Section,
     /// How many packets came over each type of link, by its name.
     pub(crate) links: BTreeMap<String, u64>,
 }
@@ -65,7 +78,7 @@ impl Capture {
             _ => Failure::new("this is neither a file of pcap nor one of pcapng"),
         };
         let reader = create_reader(BUFFER, Cursor::new(begin).chain(input)).map_err(none)?;
-        Ok(Self { reader, buffer: BUFFER, interfaces: Vec::new(), links: BTreeMap::new() })
+        Ok(Self { reader, buffer: BUFFER, section: Section::default(), links: BTreeMap::new() })
     }
 
     /// Passes on packets until `each` returns false or there are no more.
@@ -74,9 +87,9 @@ impl Capture {
     /// If the file cannot be read on; what came before was passed on.
     pub(crate) fn read(&mut self, mut each: impl FnMut(Packet<'_>) -> bool) -> Result<(), Failure> {
         loop {
-            let Self { reader, interfaces, links, .. } = self;
+            let Self { reader, section, links, .. } = self;
             let used = match reader.next() {
-                Ok((size, block)) => match pass(&block, interfaces, links, &mut each)? {
+                Ok((size, block)) => match pass(&block, section, links, &mut each)? {
                     true => Some(size),
                     false => return Ok(()),
                 },
@@ -116,30 +129,29 @@ impl Capture {
 /// Passes on the packet of a block, if it is one. Returns whether there may be another.
 fn pass(
     block: &PcapBlockOwned<'_>,
-    interfaces: &mut Vec<Interface>,
+    section: &mut Section,
     links: &mut BTreeMap<String, u64>,
     each: &mut impl FnMut(Packet<'_>) -> bool,
 ) -> Result<bool, Failure> {
     let (index, ticks, packet) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let ticks = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            *interfaces = vec![Interface { link: header.network, ticks, offset: 0 }];
+            section.interfaces = vec![Interface { link: header.network, ticks, offset: 0 }];
             return Ok(true);
         }
-        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
-            interfaces.clear();
+        PcapBlockOwned::NG(Block::SectionHeader(header)) => {
+            *section = Section { interfaces: Vec::new(), is_big_endian: header.big_endian() };
             return Ok(true);
         }
         PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
-            let ticks = description.ts_resolution().filter(|ticks| *ticks > 0);
-            let ticks =
-                ticks.ok_or_else(|| Failure::new("an interface of the capture has no clock that can be"))?;
+            let ticks = ticks_of(description.if_tsresol)
+                .ok_or_else(|| Failure::new("an interface of the capture has no clock that can be"))?;
             let (link, offset) = (description.linktype, description.ts_offset());
-            interfaces.push(Interface { link, ticks, offset });
+            section.interfaces.push(Interface { link, ticks, offset });
             return Ok(true);
         }
         PcapBlockOwned::Legacy(packet) => {
-            let interface = interfaces.first();
+            let interface = section.interfaces.first();
             let per_second = interface.map_or(1, |interface| interface.ticks);
             let ticks = u64::from(packet.ts_sec) * per_second + u64::from(packet.ts_usec);
             let bytes = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
@@ -154,15 +166,47 @@ fn pass(
             let bytes = packet.packet_data();
             (0, None, Packet { time: None, bytes, is_cut: packet.origlen as usize > bytes.len() })
         }
+        PcapBlockOwned::NG(Block::Unknown(block)) if section.kind_of(block) == PACKET_BLOCK => {
+            old_packet(block, section.is_big_endian)
+                .ok_or_else(|| Failure::new("a packet block of the capture ends too soon"))?
+        }
         // Statistics, names, and what others added.
         PcapBlockOwned::NG(_) => return Ok(true),
     };
-    let interface = interfaces.get(index).ok_or_else(|| {
+    let interface = section.interfaces.get(index).ok_or_else(|| {
         Failure::new(format_args!("a packet of the capture is of interface {index}, which is not described"))
     })?;
     *links.entry(interface.link.to_string()).or_default() += 1;
     let time = ticks.and_then(|ticks| interface.time(ticks));
     Ok(each(Packet { time, ..packet }))
+}
+
+/// The block for packets that programs wrote before there was the enhanced one. The parser leaves it to its caller.
+const PACKET_BLOCK: u32 = 2;
+
+/// The interface, the ticks of its clock, and the packet of such a block; `None` if it is too short.
+fn old_packet<'a>(block: &UnknownBlock<'a>, is_big_endian: bool) -> Option<(usize, Option<u64>, Packet<'a>)> {
+    let (head, rest) = block.data.split_first_chunk::<20>()?;
+    // The first word has the interface in two bytes, and how many packets were dropped.
+    let interface = [head[0], head[1]];
+    let interface = if is_big_endian { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };
+    let word = |index: usize| {
+        let word = [0, 1, 2, 3].map(|byte| head[4 * index + byte]);
+        if is_big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+    };
+    let ticks = u64::from(word(1)) << 32 | u64::from(word(2));
+    let (kept, whole) = (word(3), word(4));
+    let bytes = rest.get(..kept as usize)?;
+    Some((usize::from(interface), Some(ticks), Packet { time: None, bytes, is_cut: whole > kept }))
+}
+
+/// The ticks of a clock in a second, of which the capture has the exponent: of 2 if the top bit is set, else of 10. `None` if a
+/// `u64` does not count them.
+fn ticks_of(exponent: u8) -> Option<u64> {
+    match exponent & 0x80 {
+        0 => 10_u64.checked_pow(exponent.into()),
+        _ => 2_u64.checked_pow((exponent & 0x7f).into()),
+    }
 }
 
 impl Interface {
@@ -215,6 +259,11 @@ mod tests {
         file
     }
 
+    /// The words of a file in the other order of bytes.
+    fn swapped(file: &[u8]) -> Vec<u8> {
+        file.chunks_exact(4).flat_map(|word| [word[3], word[2], word[1], word[0]]).collect()
+    }
+
     /// A block of pcapng.
     fn block(kind: u32, body: &[u8]) -> Vec<u8> {
         let padded = body.len().next_multiple_of(4);
@@ -260,6 +309,47 @@ mod tests {
         assert_eq!(packets[0], (Some(Duration::from_micros(1_500_000)), b"one".to_vec(), false));
         assert_eq!(packets[1], (Some(Duration::from_nanos(1_500_000)), b"two".to_vec(), true));
         assert_eq!(packets[2], (None, b"three".to_vec(), false));
+    }
+
+    /// A clock may count in powers of two, and packets may be in the blocks of old.
+    #[test]
+    fn other_clocks_and_old_packet_blocks_are_read() {
+        // 1024 ticks a second (option 9, one byte).
+        let clock = [words(&[1, 0]), vec![9, 0, 1, 0, 0x8a, 0, 0, 0], words(&[0])].concat();
+        let little = words(&[0x1a2b_3c4d, 0x0000_0001, u32::MAX, u32::MAX]);
+        let old = [words(&[0, 0, 1536, 4, 9]), b"onea".to_vec()].concat();
+        let file = [block(0x0a0d_0d0a, &little), block(1, &clock), block(2, &old)].concat();
+        let expected = (Some(Duration::from_millis(1500)), b"onea".to_vec(), true);
+        let found = (vec![expected], vec!["ETHERNET".to_owned()], None);
+        assert_eq!(read(file), found);
+
+        // The same in the other order: words of two 16-bit numbers are these the other way round.
+        let section = [0x1a2b_3c4d, 0x0001_0000, u32::MAX, u32::MAX];
+        let clock = [0x0001_0000, 0, 0x0009_0001, 0x8a00_0000, 0];
+        let words_of = |body: &[u32], kind| swapped(&block(kind, &words(body)));
+        let a_packet = u32::from_be_bytes(*b"onea");
+        let file = [
+            words_of(&section, 0x0a0d_0d0a),
+            words_of(&clock, 1),
+            words_of(&[0, 0, 1536, 4, 9, a_packet], 2),
+        ];
+        assert_eq!(read(file.concat()), found);
+
+        // An interface that is not the first, and a packet that is longer than its block.
+        let interfaces = [1, 101].map(|link| block(1, &words(&[link, 0]))).concat();
+        let begin = [block(0x0a0d_0d0a, &little), interfaces].concat();
+        let second = [words(&[1, 0, 3_000_000, 3, 3]), b"two".to_vec()].concat();
+        let (packets, links, why) = read([&begin[..], &block(2, &second)].concat());
+        assert_eq!(packets, [(Some(Duration::from_secs(3)), b"two".to_vec(), false)]);
+        assert_eq!((links, why), (vec!["RAW".to_owned()], None));
+        let (packets, _, why) = read([&begin[..], &block(2, &words(&[0, 0, 0, 5, 5, 0]))].concat());
+        assert_eq!((packets.len(), why.as_deref()), (0, Some("a packet block of the capture ends too soon")));
+    }
+
+    #[test]
+    fn clocks_that_no_number_counts_are_refused() {
+        assert_eq!([0, 6, 19, 0x80, 0x8a, 0xbf].map(ticks_of).map(|ticks| ticks.is_some()), [true; 6]);
+        assert_eq!([20, 0x7f, 0xc0, 0xff].map(ticks_of), [None; 4]);
     }
 
     #[test]

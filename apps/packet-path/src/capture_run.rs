@@ -1,4 +1,4 @@
-//! A run of captured packets: each is sent as it is, and counted behind the wire (design/packet-path.md `.pcap`).
+//! A run of captured packets: the bytes of each are sent as a record, and counted behind the wire (design/packet-path.md `.pcap`).
 
 use core::hash::Hasher as _;
 use std::collections::hash_map::DefaultHasher;
@@ -189,7 +189,7 @@ fn send(
                 sent.packets.add(packet.bytes);
                 sent.cut += u64::from(packet.is_cut);
             }
-            outcome.is_ok() && stop::signal().is_none()
+            outcome.is_ok() && stop::signal().is_none() && !sender.is_time_over()
         });
         unread = read.err();
         outcome

@@ -40,7 +40,8 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) feed: FeedOptions,
 
-    /// Captured packets that are sent instead of a feed, each as it is: a file of pcap or pcapng, plain or gzip, of any link type.
+    /// Captured packets, whose bytes are records in place of a feed: the payload of datagrams, and no frames on the wire. A file of
+    /// pcap or pcapng, plain or gzip, of any link type.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["input", "messages", "inject"])]
     pub(crate) pcap: Option<PathBuf>,
 
@@ -84,7 +85,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
     pub(crate) rate: u32,
 
-    /// When the run ends at the latest.
+    /// When the input ends, if it does not end before: what was read by then is sent and reported.
     #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
     pub(crate) seconds: u64,
 

@@ -69,7 +69,7 @@ impl GapWatch {
         if now >= ask_at {
             self.ask_at = Some(now + ANSWER_TIME);
             self.ask_from(window, expected);
-        } else if window.heard() > self.asked_until {
+        } else if window.belief().believed() > self.asked_until {
             // What is lost while other messages are asked for does not wait until these have come.
             let ask_new_at = *self.ask_new_at.get_or_insert(now + PATIENCE);
             if now >= ask_new_at {
@@ -83,7 +83,7 @@ impl GapWatch {
     fn ask_from<T, S: DerefMut<Target = [Slot<T>]>>(&mut self, window: &Window<S>, first: u64) {
         let gaps = window.gaps().map(|gap| gap.start.max(first)..gap.end);
         self.ask(gaps.filter(|gap| !gap.is_empty()));
-        (self.asked_until, self.ask_new_at) = (window.heard(), None);
+        (self.asked_until, self.ask_new_at) = (window.belief().believed(), None);
     }
 
     /// Asks for messages. Another thread sends the requests.

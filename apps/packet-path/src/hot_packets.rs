@@ -239,8 +239,8 @@ impl<'a, 'pool, K: Records, S: ManualPool, R: Source> Path<'a, 'pool, K, S, R> {
         let span = datagram.span();
         self.received.without_messages += u64::from(span.is_empty());
         if datagram.kind == Kind::EndOfSession {
-            self.is_over = true;
-        } else if !span.is_empty() && span.start < self.window.heard() && !was_sent_again(&datagram) {
+            self.is_over |= self.window.arrive_end(span.end);
+        } else if !span.is_empty() && span.start < self.window.belief().said() && !was_sent_again(&datagram) {
             self.received.reordered += 1;
         }
         match self.window.arrive(span.clone(), frame) {

@@ -14,6 +14,7 @@
 //! Design: `design/packet-path.md`; the book: `design/order-book.md`.
 
 mod af_xdp;
+mod belief;
 mod book_run;
 mod capture;
 mod capture_report;

@@ -104,7 +104,7 @@ pub(crate) struct SenderOptions {
     pub(crate) messages: u16,
     /// The time between two datagrams.
     pub(crate) pause: Duration,
-    /// When the session ends at the latest.
+    /// When the input ends, if it does not end before: what was taken of it by then is sent.
     pub(crate) time_limit: Duration,
     /// Whether messages are sent again.
     pub(crate) answers: bool,
@@ -189,9 +189,21 @@ impl<'a> Sender<'a> {
     ) -> (SenderCounts, Option<Failure>) {
         // The others run dry when it has sent all.
         self.run_session(move |sender| {
-            while let Some(block) = full.receive() {
-                block.lines().try_for_each(|line| sender.record(line))?;
+            while let Some(mut block) = full.receive() {
+                let mut sent = 0;
+                for line in block.lines() {
+                    if sender.is_time_over() {
+                        break;
+                    }
+                    sender.record(line)?;
+                    sent += 1;
+                }
+                // The reference gets what was sent, and no more.
+                block.keep_lines(sent);
                 next.send(block);
+                if sender.is_time_over() {
+                    break;
+                }
             }
             Ok(())
         })
@@ -234,13 +246,18 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends what waits, and then waits until `time`.
+    /// Whether no more of the input is to be sent.
+    pub(crate) fn is_time_over(&self) -> bool {
+        self.shared.start.elapsed() > self.options.time_limit
+    }
+
+    /// Sends what waits, and then waits until `time`, or until the time is over.
     ///
     /// # Errors
-    /// The operating system's, and if the receiver has ended or the run takes too long.
+    /// The operating system's, and if the receiver has ended.
     pub(crate) fn wait_until(&mut self, time: Instant) -> io::Result<()> {
         self.flush()?;
-        while Instant::now() < time {
+        while Instant::now() < time && !self.is_time_over() {
             self.serve()?;
             self.ensure_goes_on()?;
             thread::sleep(PAUSE.min(time.saturating_duration_since(Instant::now())));
@@ -248,15 +265,12 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Whether there is a receiver, and time.
+    /// Whether there is a receiver.
     fn ensure_goes_on(&self) -> io::Result<()> {
-        if self.shared.has_ended.load(Ordering::Acquire) {
-            return Err(io::Error::other("the receiver has ended"));
+        match self.shared.has_ended.load(Ordering::Acquire) {
+            true => Err(io::Error::other("the receiver has ended")),
+            false => Ok(()),
         }
-        if self.shared.start.elapsed() > self.options.time_limit {
-            return Err(io::Error::other("the run takes longer than it may (see --seconds)"));
-        }
-        Ok(())
     }
 
     /// Sends the messages that wait.

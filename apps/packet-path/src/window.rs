@@ -3,6 +3,8 @@
 
 use core::ops::{DerefMut, Range};
 
+use crate::belief::Belief;
+
 /// A datagram that waits, and the numbers of its messages.
 #[derive(Debug)]
 pub(crate) struct Held<T> {
@@ -42,8 +44,8 @@ pub(crate) struct Window<S> {
     expected: u64,
     /// Slots of lower numbers are empty.
     swept: u64,
-    /// Numbers from here on have not been heard of.
-    heard: u64,
+    /// What the datagrams say that it reaches.
+    belief: Belief,
 }
 
 impl<T, S: DerefMut<Target = [Slot<T>]>> Window<S> {
@@ -53,7 +55,7 @@ impl<T, S: DerefMut<Target = [Slot<T>]>> Window<S> {
     /// If there is no slot.
     pub(crate) fn new(slots: S, first: u64) -> Self {
         assert!(!slots.is_empty(), "a window has a slot");
-        Self { slots, expected: first, swept: first, heard: first }
+        Self { slots, expected: first, swept: first, belief: Belief::new(first) }
     }
 
     /// The number of the message that comes next. All before it have had their turn.
@@ -61,31 +63,31 @@ impl<T, S: DerefMut<Target = [Slot<T>]>> Window<S> {
         self.expected
     }
 
-    /// Numbers from here on have not been heard of.
-    pub(crate) const fn heard(&self) -> u64 {
-        self.heard
+    /// What the datagrams say of the numbers that there are.
+    pub(crate) const fn belief(&self) -> &Belief {
+        &self.belief
     }
 
-    /// Whether messages are missing that have been heard of. Only after [`next`](Self::next) had no more.
+    /// Whether messages are missing that there are. Only after [`next`](Self::next) had no more.
     pub(crate) const fn has_gap(&self) -> bool {
-        self.expected < self.heard
+        self.expected < self.belief.believed()
     }
 
-    /// Hears that there are messages before number `next`.
-    pub(crate) fn announce(&mut self, next: u64) {
-        self.heard = self.heard.max(next);
+    /// Takes a datagram that says that the session ends in front of number `next`. Returns whether that is believed.
+    pub(crate) fn arrive_end(&mut self, next: u64) -> bool {
+        self.reaches(next) && self.belief.say_end(next)
     }
 
     /// Takes a datagram with the messages of these numbers.
     pub(crate) fn arrive(&mut self, span: Range<u64>, item: T) -> Arrival<T> {
-        self.announce(span.end);
-        if span.end <= self.expected.max(span.start) {
-            return Arrival::Duplicate(item);
-        }
         // What was here before needs no place.
         let place = span.start.max(self.expected);
-        if place - self.swept >= self.slots.len() as u64 {
+        if !self.reaches(place) {
             return Arrival::Beyond(item);
+        }
+        self.belief.say(span.end);
+        if span.end <= place {
+            return Arrival::Duplicate(item);
         }
         let slot = self.slot(place);
         match slot {
@@ -95,6 +97,11 @@ impl<T, S: DerefMut<Target = [Slot<T>]>> Window<S> {
                 None => Arrival::Kept,
             },
         }
+    }
+
+    /// Whether a number is less far away than there are slots. No sender is further ahead.
+    fn reaches(&self, number: u64) -> bool {
+        number.saturating_sub(self.swept) < self.slots.len() as u64
     }
 
     /// The next datagram whose turn it is, if nothing is missing in front of it.
@@ -117,9 +124,9 @@ impl<T, S: DerefMut<Target = [Slot<T>]>> Window<S> {
         Turn { item, skip }
     }
 
-    /// The numbers that are missing in front of what has been heard of, as far as the window reaches.
+    /// The numbers that are missing in front of what there is, as far as the window reaches.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let end = self.heard.min(self.expected.saturating_add(self.slots.len() as u64));
+        let end = self.belief.believed().min(self.expected.saturating_add(self.slots.len() as u64));
         let mut at = self.expected;
         core::iter::from_fn(move || {
             let mut here = at;
@@ -183,7 +190,8 @@ mod tests {
         window: Window<Vec<Slot<Item>>>,
         reach: u64,
         came: BTreeSet<u64>,
-        heard: u64,
+        /// Where the datagrams end that it reached.
+        said: Vec<u64>,
         delivered: Vec<u64>,
         arrived: usize,
         returned: Vec<usize>,
@@ -194,7 +202,7 @@ mod tests {
             let slots = core::iter::repeat_with(|| None).take(reach).collect();
             let (came, delivered, returned) = Default::default();
             let window = Window::new(slots, 1);
-            Self { window, reach: reach as u64, came, heard: 1, delivered, arrived: 0, returned }
+            Self { window, reach: reach as u64, came, said: vec![1, 1], delivered, arrived: 0, returned }
         }
 
         /// The first number that has not come.
@@ -205,7 +213,9 @@ mod tests {
         fn arrive(&mut self, span: Range<u64>) {
             let (next, id) = (self.next(), self.arrived);
             self.arrived += 1;
-            self.heard = self.heard.max(span.end);
+            if span.start < next + self.reach {
+                self.said.push(span.end);
+            }
             match self.window.arrive(span.clone(), (span.clone(), id)) {
                 Arrival::Kept => self.came.extend(span),
                 Arrival::Beyond((beyond, id)) => {
@@ -229,12 +239,16 @@ mod tests {
         fn check(&self) {
             let next = self.next();
             assert_eq!(self.delivered, (1..next).collect::<Vec<_>>());
-            assert_eq!((self.window.expected(), self.window.heard()), (next, self.heard.max(next)));
+            assert_eq!(self.window.expected(), next);
+            let mut said = self.said.clone();
+            said.sort_unstable();
+            let [believed, highest] = said[said.len() - 2..] else { unreachable!() };
+            assert_eq!([self.window.belief().believed(), self.window.belief().said()], [believed, highest]);
             let named: BTreeSet<u64> = self.window.gaps().flatten().collect();
-            let end = self.heard.min(next + self.reach);
+            let end = believed.min(next + self.reach);
             let missing: BTreeSet<u64> = (next..end).filter(|number| !self.came.contains(number)).collect();
             assert_eq!(named, missing, "came: {:?}", self.came);
-            assert_eq!(self.window.has_gap(), next < self.heard);
+            assert_eq!(self.window.has_gap(), next < believed);
             let gaps: Ranges = self.window.gaps().collect();
             assert!(gaps.iter().all(|gap| !gap.is_empty()), "{gaps:?}");
         }
@@ -279,20 +293,41 @@ mod tests {
         let mut window = Window::new((0..8).map(|_| None).collect::<Vec<_>>(), 1);
         assert_eq!(window.arrive(3..5, 'b'), Arrival::Kept);
         assert_eq!(window.arrive(7..8, 'c'), Arrival::Kept);
-        window.announce(9);
-        assert_eq!(window.gaps().collect::<Vec<_>>(), [1..3, 5..7, 8..9]);
+        assert!(window.gaps().flatten().eq(1..3), "one datagram alone says that there is more");
+        for _ in 0..2 {
+            assert_eq!(window.arrive(8..8, 'x'), Arrival::Duplicate('x'));
+        }
+        assert_eq!(window.gaps().collect::<Vec<_>>(), [1..3, 5..7]);
         assert!(window.has_gap() && window.next().is_none());
         assert_eq!(window.arrive(9..10, 'd'), Arrival::Beyond('d'));
         assert_eq!(window.arrive(1..3, 'a'), Arrival::Kept);
         let order: Vec<_> = core::iter::from_fn(|| window.next()).collect();
         assert_eq!(order, [Turn { item: 'a', skip: 0 }, Turn { item: 'b', skip: 0 }]);
-        assert_eq!(window.gaps().collect::<Vec<_>>(), [5..7, 8..10]);
+        assert!(window.gaps().flatten().eq(5..7));
+    }
+
+    /// A number that is wrong, with messages or without, makes no message missing that there never was.
+    #[test]
+    fn one_wrong_number_makes_nothing_missing() {
+        for wrong in [5, 7, 8, 9, 100, 1 << 63, u64::MAX - 1] {
+            for messages in [0, 1] {
+                let mut window = Window::new((0..8).map(|_| None).collect::<Vec<_>>(), 1);
+                window.arrive(1..3, "a");
+                window.arrive(wrong..wrong + messages, "wrong");
+                assert!(!window.arrive_end(wrong));
+                window.arrive(3..5, "b");
+                assert_eq!([window.next(), window.next()].map(|turn| turn.unwrap().item), ["a", "b"]);
+                assert_eq!((window.expected(), window.has_gap()), (5, false), "{wrong}");
+                assert_eq!([5, 5].map(|next| window.arrive_end(next)), [wrong == 5, true]);
+            }
+        }
     }
 
     #[test]
     fn numbers_at_the_end_of_their_range_are_no_trouble() {
         let mut window = Window::new(vec![None, None], u64::MAX - 2);
         assert_eq!(window.arrive(u64::MAX - 1..u64::MAX, 'b'), Arrival::Kept);
+        assert_eq!(window.arrive(u64::MAX - 1..u64::MAX, 'a'), Arrival::Duplicate('a'));
         assert!(window.gaps().flatten().eq([u64::MAX - 2]));
         assert_eq!(window.arrive(u64::MAX - 2..u64::MAX, 'c'), Arrival::Kept);
         assert_eq!(window.next(), Some(Turn { item: 'c', skip: 0 }));

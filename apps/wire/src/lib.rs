@@ -3,8 +3,9 @@
 
 #![cfg(target_os = "linux")]
 
+mod checksums;
 mod link;
 mod namespace;
 
-pub use link::{End, INTERFACE, create};
+pub use link::{End, INTERFACE, create, create_uneven};
 pub use namespace::Namespace;

@@ -17,6 +17,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::net::if_::if_nametoindex;
 
+use crate::checksums;
 use crate::namespace::Namespace;
 
 /// What both ends are called, each in its namespace.
@@ -91,6 +92,14 @@ impl End {
 /// # Errors
 /// The operating system's: without the privilege, [`io::ErrorKind::PermissionDenied`].
 pub fn create(queues: u32) -> io::Result<[End; 2]> {
+    create_uneven([queues, queues])
+}
+
+/// The same, with that many queues at the first end and at the second.
+///
+/// # Errors
+/// Those of [`create`].
+pub fn create_uneven(queues: [u32; 2]) -> io::Result<[End; 2]> {
     let [left, right] = [Namespace::create()?, Namespace::create()?];
     left.within(|| add_pair(&right, queues))?;
     let [one, two] = ADDRESSES;
@@ -98,13 +107,13 @@ pub fn create(queues: u32) -> io::Result<[End; 2]> {
 }
 
 /// Makes a pair of interfaces, one here and one in the namespace of the `peer`.
-fn add_pair(peer: &Namespace, queues: u32) -> io::Result<()> {
-    let other = interface(LinkAttribute::NetNsFd(peer.as_raw_fd()), queues);
+fn add_pair(peer: &Namespace, [here, there]: [u32; 2]) -> io::Result<()> {
+    let other = interface(LinkAttribute::NetNsFd(peer.as_raw_fd()), there);
     let pair = LinkAttribute::LinkInfo(vec![
         LinkInfo::Kind(InfoKind::Veth),
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(other))),
     ]);
-    ask(RouteNetlinkMessage::NewLink(interface(pair, queues)), NEW)
+    ask(RouteNetlinkMessage::NewLink(interface(pair, here)), NEW)
 }
 
 fn interface(attribute: LinkAttribute, queues: u32) -> LinkMessage {
@@ -134,6 +143,7 @@ fn end(namespace: Namespace, address: Ipv6Addr) -> io::Result<End> {
         let flags = AddressFlags::Nodad | AddressFlags::Permanent;
         message.attributes = vec![AddressAttribute::Address(address.into()), AddressAttribute::Flags(flags)];
         ask(RouteNetlinkMessage::NewAddress(message), NEW)?;
+        checksums::make()?;
         switch(index, true)?;
         Ok(index)
     })?;

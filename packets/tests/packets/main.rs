@@ -2,6 +2,8 @@
 
 mod batches;
 mod caches;
+#[cfg(feature = "alloc")]
+mod owned;
 mod packets;
 mod pools;
 mod rings;

@@ -223,6 +223,22 @@ fn a_driver_without_xdp_is_named() {
 }
 
 /// The kernel keeps some of each unit, and newer ones want room for a frame as well.
+/// veth has no XDP with fewer queues to receive than the other end has to send.
+#[test]
+fn queues_that_the_driver_cannot_serve_are_named() {
+    if wire(1).is_none() {
+        return;
+    }
+    let [near, _far] = wire::create_uneven([1, 2]).unwrap();
+    near.namespace.enter().unwrap();
+    let attached = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Driver).map(|_| ());
+    let too_few = XdpError::DriverQueues { interface: INTERFACE.to_owned() };
+    assert_eq!(attached, Err(too_few.clone()));
+    assert!(!too_few.is_refusal() && too_few.to_string().contains("ethtool -L wire"), "{too_few}");
+    let attached = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).unwrap();
+    assert_eq!(attached.attached(), XdpAttach::Stack);
+}
+
 #[test]
 fn a_headroom_that_leaves_no_room_is_named() {
     let Some([near, _far]) = wire(1) else { return };

@@ -6,6 +6,8 @@ mod filter;
 mod limits;
 mod modes;
 mod raw;
+#[cfg(feature = "smoltcp")]
+mod smoltcp;
 mod ways;
 
 use core::time::Duration;

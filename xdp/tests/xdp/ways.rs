@@ -9,8 +9,8 @@ use wire::INTERFACE;
 use super::raw::{Raw, Seen, bytes_of, frame, number};
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
-/// Frames of a test: the rings turn over many times.
-const FRAMES: u64 = 20_000;
+/// Frames of a test: the rings turn over many times. `verify/frames` builds the tests with more.
+const FRAMES: u64 = if option_env!("XDP_MANY_FRAMES").is_some() { 10_000_000 } else { 20_000 };
 
 /// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
 const AHEAD: u64 = 40;
@@ -23,7 +23,7 @@ const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
 fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
-    let (mut sent, mut come, patience) = (0, 0, Patience::new());
+    let (mut sent, mut come, mut patience) = (0, 0, Patience::new());
     while come < FRAMES {
         while sent < FRAMES && sent - come < AHEAD {
             assert!(sender.send(&frame(sent, bytes_of(sent, longest))));
@@ -32,8 +32,9 @@ fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
         let now = take();
         if now == come {
             patience.wait((come, sent));
+        } else {
+            (come, patience) = (now, Patience::new());
         }
-        come = now;
     }
 }
 

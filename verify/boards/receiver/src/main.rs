@@ -25,6 +25,9 @@ mod network;
 mod queue;
 mod session;
 
+#[path = "../../../../apps/packet-path/src/belief.rs"]
+#[allow(dead_code, reason = "the packet path uses all of it")]
+mod belief;
 #[path = "../../../../apps/packet-path/src/moldudp64.rs"]
 #[allow(dead_code, reason = "the packet path uses all of it")]
 mod moldudp64;
