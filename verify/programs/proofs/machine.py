@@ -1,0 +1,751 @@
+"""Reads state machines and makes formulas of their steps, for Z3 (design/proofs.md `.proof.reader`).
+
+This understands the part of Verus in which the models are written, and refuses everything else.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import z3
+
+TOKEN = re.compile(
+    r"\s+|//[^\n]*|(?P<word>[A-Za-z_]\w*!?(?=\s*\[)|[A-Za-z_]\w*)|(?P<number>\d+)(?:int)?"
+    r"|(?P<mark>==>|&&&|=~=|\.\.|->|=>|::|==|!=|<=|>=|&&|\|\||[-+*/%<>=!.,:;|&#(){}\[\]])"
+)
+
+
+class Refused(Exception):
+    """Something that this does not understand."""
+
+
+def tokens_of(text):
+    found, at = [], 0
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        if not match:
+            raise Refused(f"unknown: {text[at : at + 40]!r}")
+        if match.lastgroup:
+            found.append((match.lastgroup, match[match.lastgroup], at))
+        at = match.end()
+    return found
+
+
+@dataclass
+class Function:
+    """A function: what it takes, requires and ensures, and its body; where it begins in the text."""
+
+    name: str
+    parameters: list
+    result: tuple
+    requires: list = field(default_factory=list)
+    ensures: list = field(default_factory=list)
+    body: tuple = None
+    at: int = 0
+
+
+@dataclass
+class Type:
+    """A type of the model: its sort, and the types of its parts."""
+
+    name: str
+    sort: object
+    parts: dict = field(default_factory=dict)
+
+
+@dataclass
+class Value:
+    """A term with its type."""
+
+    type: Type
+    term: object
+
+
+class Parser:
+    """Makes trees of text: tuples that begin with what they are."""
+
+    COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "=~=")
+
+    def __init__(self, text):
+        self.tokens = tokens_of(text)
+        self.next = 0
+        # Whether a brace may begin the fields of a struct here.
+        self.may_build = True
+
+    def peek(self, ahead=0):
+        place = self.next + ahead
+        return self.tokens[place][1] if place < len(self.tokens) else ""
+
+    def take(self, wanted=None):
+        kind, text, at = self.tokens[self.next]
+        if wanted is not None and text != wanted:
+            raise Refused(f"{text!r} instead of {wanted!r} at {at}")
+        self.next += 1
+        return text
+
+    def skips(self, wanted):
+        if self.peek() == wanted:
+            self.next += 1
+            return True
+        return False
+
+    # Items.
+
+    def items(self):
+        structs, enums, functions = {}, {}, []
+        while self.peek():
+            self.skips("pub")
+            word = self.take()
+            if word == "use":
+                while self.take() != ";":
+                    pass
+            elif word == "verus":
+                self.take("!")
+                self.take("{")
+            elif word == "struct":
+                name = self.take()
+                structs[name] = self.fields()
+            elif word == "enum":
+                name = self.take()
+                enums[name] = self.variants()
+            elif word == "impl":
+                of = self.take()
+                self.take("{")
+                while not self.skips("}"):
+                    self.take("spec")
+                    functions.append(self.function(of))
+            elif word in ("proof", "spec"):
+                functions.append(self.function(None))
+            elif word == "fn":
+                # The program has nothing to do.
+                for expected in ("main", "(", ")", "{", "}"):
+                    self.take(expected)
+            elif word != "}":
+                raise Refused(f"an item that begins with {word}")
+        return structs, enums, functions
+
+    def type(self):
+        name = self.take()
+        if not self.skips("<"):
+            return (name,)
+        of = [self.type()]
+        while self.skips(","):
+            of.append(self.type())
+        self.take(">")
+        return (name, *of)
+
+    def fields(self):
+        found = {}
+        self.take("{")
+        while not self.skips("}"):
+            self.skips("pub")
+            name = self.take()
+            self.take(":")
+            found[name] = self.type()
+            self.skips(",")
+        return found
+
+    def variants(self):
+        found = {}
+        self.take("{")
+        while not self.skips("}"):
+            name, parts = self.take(), []
+            if self.skips("("):
+                while not self.skips(")"):
+                    parts.append(self.type())
+                    self.skips(",")
+            found[name] = parts
+            self.skips(",")
+        return found
+
+    def function(self, of):
+        at = self.tokens[self.next][2]
+        self.take("fn")
+        name = self.take()
+        self.take("(")
+        parameters = []
+        while not self.skips(")"):
+            parameter = self.take()
+            kind = (of,) if parameter == "self" else self.take(":") and self.type()
+            parameters.append((parameter, kind))
+            self.skips(",")
+        self.take("->")
+        if self.skips("("):
+            # The name that `ensures` uses.
+            self.take()
+            self.take(":")
+            result = self.type()
+            self.take(")")
+        else:
+            result = self.type()
+        found = Function(f"{of}::{name}" if of else name, parameters, result, at=at)
+        for word, into in (("requires", found.requires), ("ensures", found.ensures)):
+            if self.skips(word):
+                self.may_build = False
+                while self.peek() not in ("{", "ensures"):
+                    into.append(self.expression())
+                    self.skips(",")
+                self.may_build = True
+        found.body = self.block()
+        return found
+
+    # Expressions.
+
+    def block(self):
+        self.take("{")
+        may_build, self.may_build = self.may_build, True
+        statements, result = [], None
+        while not self.skips("}"):
+            if result is not None:
+                raise Refused(f"a statement after the result, before {self.peek()}")
+            if self.skips("let"):
+                name = self.take()
+                if self.skips(":"):
+                    self.type()
+                self.take("=")
+                statements.append(("let", name, self.expression()))
+                self.take(";")
+            elif self.peek() == "assert":
+                self.take()
+                self.take("(")
+                statements.append(("assert", self.expression()))
+                self.take(")")
+                self.take(";")
+            else:
+                result = self.expression()
+        self.may_build = may_build
+        return ("block", statements, result)
+
+    def expression(self):
+        if self.peek() == "&&&":
+            parts = []
+            while self.skips("&&&"):
+                parts.append(self.implication())
+            return ("and", parts)
+        return self.implication()
+
+    def implication(self):
+        left = self.disjunction()
+        return ("implies", left, self.implication()) if self.skips("==>") else left
+
+    def disjunction(self):
+        parts = [self.conjunction()]
+        while self.skips("||"):
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else ("or", parts)
+
+    def conjunction(self):
+        parts = [self.comparison()]
+        while self.skips("&&"):
+            parts.append(self.comparison())
+        return parts[0] if len(parts) == 1 else ("and", parts)
+
+    def comparison(self):
+        operands, operators = [self.sum()], []
+        while True:
+            if self.skips("is"):
+                operands[-1] = ("is", operands[-1], self.take())
+            elif self.peek() in self.COMPARISONS:
+                operators.append(self.take())
+                operands.append(self.sum())
+            else:
+                break
+        parts = [("compare", operator, *operands[i : i + 2]) for i, operator in enumerate(operators)]
+        return operands[0] if not parts else parts[0] if len(parts) == 1 else ("and", parts)
+
+    def sum(self):
+        left = self.product()
+        while self.peek() in ("+", "-"):
+            left = ("arithmetic", self.take(), left, self.product())
+        return left
+
+    def product(self):
+        left = self.unary()
+        while self.peek() in ("*", "%"):
+            left = ("arithmetic", self.take(), left, self.unary())
+        return left
+
+    def unary(self):
+        if self.skips("!"):
+            return ("not", self.unary())
+        if self.skips("#"):
+            for expected in ("[", "trigger", "]"):
+                self.take(expected)
+            return ("trigger", self.unary())
+        if self.skips("forall"):
+            bound = self.bound()
+            return ("forall", bound, self.expression())
+        return self.postfix()
+
+    def bound(self):
+        self.take("|")
+        bound = []
+        while not self.skips("|"):
+            name = self.take()
+            self.take(":")
+            bound.append((name, self.type()))
+            self.skips(",")
+        return bound
+
+    def arguments(self, end):
+        found = []
+        may_build, self.may_build = self.may_build, True
+        while not self.skips(end):
+            found.append(("lambda", self.bound(), self.expression()) if self.peek() == "|" else self.expression())
+            self.skips(",")
+        self.may_build = may_build
+        return found
+
+    def postfix(self):
+        value = self.primary()
+        while True:
+            if self.skips("."):
+                name = self.take()
+                value = ("call", name, value, self.arguments(")")) if self.skips("(") else ("field", value, name)
+            elif self.skips("->"):
+                value = ("part", value, self.take())
+            elif self.skips("["):
+                (index,) = self.arguments("]")
+                value = ("index", value, index)
+            elif self.peek() == "as":
+                self.take()
+                self.type()
+            else:
+                return value
+
+    def primary(self):
+        kind, text, at = self.tokens[self.next]
+        if kind == "number":
+            self.take()
+            return ("number", int(text))
+        if text == "(":
+            self.take()
+            may_build, self.may_build = self.may_build, True
+            value = self.expression()
+            self.may_build = may_build
+            self.take(")")
+            return value
+        if text == "{":
+            return self.block()
+        if text == "if":
+            self.take()
+            may_build, self.may_build = self.may_build, False
+            condition = self.expression()
+            self.may_build = may_build
+            then = self.block()
+            self.take("else")
+            return ("if", condition, then, self.primary() if self.peek() == "if" else self.block())
+        if text == "match":
+            return self.match()
+        if kind != "word":
+            raise Refused(f"an expression that begins with {text!r} at {at}")
+        self.take()
+        if text in ("true", "false"):
+            return ("truth", text == "true")
+        if text == "seq" and self.skips("!"):
+            self.take("[")
+            return ("seq", self.arguments("]"))
+        if text == "seq!":
+            self.take("[")
+            return ("seq", self.arguments("]"))
+        if self.skips("::"):
+            name = self.take()
+            return ("variant", text, name, self.arguments(")") if self.skips("(") else [])
+        if self.peek() == "(":
+            self.take()
+            return ("function", text, self.arguments(")"))
+        if self.peek() == "{" and self.may_build and text[0].isupper():
+            return self.build(text)
+        return ("name", text)
+
+    def build(self, name):
+        self.take("{")
+        given, base = {}, None
+        while not self.skips("}"):
+            if self.skips(".."):
+                base = self.expression()
+            else:
+                part = self.take()
+                given[part] = self.expression() if self.skips(":") else ("name", part)
+            self.skips(",")
+        return ("build", name, given, base)
+
+    def match(self):
+        self.take("match")
+        self.may_build = False
+        of = self.expression()
+        self.may_build = True
+        self.take("{")
+        cases = []
+        while not self.skips("}"):
+            self.take()
+            self.take("::")
+            variant = self.take()
+            self.take("=>")
+            cases.append((variant, self.expression()))
+            self.skips(",")
+        result = cases[-1][1]
+        for variant, value in reversed(cases[:-1]):
+            result = ("if", ("is", of, variant), value, result)
+        return result
+
+
+# What an assertion is called.
+ASSERTION = "an assertion"
+# The seconds in which a contradiction in what is given would be found.
+HASTE = 2
+
+INT, BOOL = Type("int", z3.IntSort()), Type("bool", z3.BoolSort())
+
+
+class Machine:
+    """A model: its types and functions."""
+
+    def __init__(self, text):
+        self.structs, self.enums, functions = Parser(text).items()
+        self.functions = {function.name: function for function in functions}
+        if len(self.functions) < len(functions):
+            raise Refused("two functions have one name")
+        self.types = {}
+        self.fresh = 0
+
+    def steps(self):
+        """The functions that return the next state."""
+        return [function for function in self.functions.values() if function.ensures]
+
+    def type(self, of):
+        if of not in self.types:
+            self.types[of] = self.make_type(of)
+        return self.types[of]
+
+    def make_type(self, of):
+        name, *parts = of
+        if name in ("int", "bool"):
+            return INT if name == "int" else BOOL
+        if name == "Set":
+            key = self.type(parts[0])
+            return Type("Set", z3.ArraySort(key.sort, z3.BoolSort()), {"of": key})
+        if name in ("Map", "Seq"):
+            key, value = (INT, self.type(parts[0])) if name == "Seq" else map(self.type, parts)
+            first = ("len", z3.IntSort()) if name == "Seq" else ("dom", z3.ArraySort(key.sort, z3.BoolSort()))
+            sort = z3.Datatype(f"{name}{len(self.types)}")
+            sort.declare(name, first, ("at", z3.ArraySort(key.sort, value.sort)))
+            return Type(name, sort.create(), {"key": key, "of": value})
+        if name in self.structs:
+            parts = {part: self.type(kind) for part, kind in self.structs[name].items()}
+            sort = z3.Datatype(name)
+            sort.declare(name, *((part, kind.sort) for part, kind in parts.items()))
+            return Type(name, sort.create(), parts)
+        if name in self.enums:
+            variants = {variant: [self.type(kind) for kind in kinds] for variant, kinds in self.enums[name].items()}
+            sort = z3.Datatype(name)
+            for variant, kinds in variants.items():
+                sort.declare(variant, *((f"{variant}_{i}", kind.sort) for i, kind in enumerate(kinds)))
+            return Type(name, sort.create(), variants)
+        raise Refused(f"the type {name}")
+
+    # Of the sorts.
+
+    @staticmethod
+    def get(value, part):
+        """A field of a value of a sort with one constructor."""
+        sort = value.type.sort
+        names = [sort.accessor(0, i).name() for i in range(sort.constructor(0).arity())]
+        if part not in names:
+            raise Refused(f"{value.type.name} has no {part}")
+        return z3.simplify(sort.accessor(0, names.index(part))(value.term))
+
+    def made(self, kind, first, at):
+        return Value(kind, kind.sort.constructor(0)(first, at))
+
+    def constant(self, kind):
+        self.fresh += 1
+        return z3.Const(f"x{self.fresh}", kind.sort)
+
+    def lengths(self, value):
+        """That the sequences in a value have lengths."""
+        kind = value.type
+        if kind.name == "Seq":
+            return [self.get(value, "len") >= 0]
+        if kind.name == "Map":
+            key = self.constant(kind.parts["key"])
+            inner = self.lengths(Value(kind.parts["of"], z3.Select(self.get(value, "at"), key)))
+            return [z3.ForAll([key], z3.And(*inner))] if inner else []
+        if kind.name in self.structs:
+            return [term for part, of in kind.parts.items() for term in self.lengths(Value(of, self.get(value, part)))]
+        return []
+
+    # Of expressions.
+
+    def boolean(self, tree, names):
+        return self.value(tree, names, BOOL).term
+
+    def value(self, tree, names, wanted=None):
+        """The value of a tree. `wanted` is its type, if it is known."""
+        return getattr(self, f"of_{tree[0]}")(names, wanted, *tree[1:])
+
+    def of_number(self, names, wanted, number):
+        return Value(INT, z3.IntVal(number))
+
+    def of_truth(self, names, wanted, truth):
+        return Value(BOOL, z3.BoolVal(truth))
+
+    def of_name(self, names, wanted, name):
+        if name not in names:
+            raise Refused(f"the name {name}")
+        return names[name]
+
+    def of_block(self, names, wanted, statements, result):
+        names = dict(names)
+        for statement in statements:
+            if statement[0] != "let":
+                raise Refused("an assertion within an expression")
+            names[statement[1]] = self.value(statement[2], names)
+        return self.value(result, names, wanted)
+
+    def of_and(self, names, wanted, parts):
+        return Value(BOOL, z3.And(*(self.boolean(part, names) for part in parts)))
+
+    def of_or(self, names, wanted, parts):
+        return Value(BOOL, z3.Or(*(self.boolean(part, names) for part in parts)))
+
+    def of_not(self, names, wanted, part):
+        return Value(BOOL, z3.Not(self.boolean(part, names)))
+
+    def of_implies(self, names, wanted, left, right):
+        return Value(BOOL, z3.Implies(self.boolean(left, names), self.boolean(right, names)))
+
+    def of_compare(self, names, wanted, operator, left, right):
+        a = self.value(left, names)
+        b = self.value(right, names, a.type)
+        if operator == "=~=" and a.type.name != "Set":
+            raise Refused(f"=~= of {a.type.name}")
+        if operator in ("==", "=~="):
+            return Value(BOOL, a.term == b.term)
+        if operator == "!=":
+            return Value(BOOL, a.term != b.term)
+        compared = {"<": a.term < b.term, "<=": a.term <= b.term, ">": a.term > b.term, ">=": a.term >= b.term}
+        return Value(BOOL, compared[operator])
+
+    def of_arithmetic(self, names, wanted, operator, left, right):
+        a, b = self.value(left, names).term, self.value(right, names).term
+        return Value(INT, {"+": a + b, "-": a - b, "*": a * b, "%": a % b}[operator])
+
+    def of_is(self, names, wanted, of, variant):
+        value = self.value(of, names)
+        variants = list(value.type.parts)
+        if value.type.name not in self.enums or variant not in variants:
+            raise Refused(f"{value.type.name} is no {variant}")
+        return Value(BOOL, value.type.sort.recognizer(variants.index(variant))(value.term))
+
+    def of_part(self, names, wanted, of, part):
+        value = self.value(of, names)
+        variant, _, number = part.rpartition("_")
+        place = list(value.type.parts).index(variant)
+        return Value(value.type.parts[variant][int(number)], value.type.sort.accessor(place, int(number))(value.term))
+
+    def of_variant(self, names, wanted, kind, variant, arguments):
+        if kind in ("Map", "Set") and variant == "empty":
+            if wanted is None:
+                raise Refused(f"an empty {kind} of an unknown type")
+            if kind == "Set":
+                return Value(wanted, z3.K(wanted.parts["of"].sort, False))
+            key, of = wanted.parts["key"].sort, wanted.parts["of"].sort
+            return self.made(wanted, z3.K(key, False), z3.K(key, z3.Const(f"any{of}", of)))
+        of = self.type((kind,))
+        place = list(of.parts).index(variant)
+        given = [self.value(tree, names, part).term for tree, part in zip(arguments, of.parts[variant], strict=True)]
+        return Value(of, of.sort.constructor(place)(*given))
+
+    def of_build(self, names, wanted, name, given, base):
+        of = self.type((name,))
+        if unknown := set(given) - set(of.parts):
+            raise Refused(f"{name} has no {unknown}")
+        before = self.value(base, names, of) if base else None
+        terms = [
+            self.value(given[part], names, kind).term if part in given else self.get(before, part)
+            for part, kind in of.parts.items()
+        ]
+        return Value(of, of.sort.constructor(0)(*terms))
+
+    def of_field(self, names, wanted, of, part):
+        value = self.value(of, names)
+        return Value(value.type.parts[part], self.get(value, part))
+
+    def of_index(self, names, wanted, of, index):
+        value = self.value(of, names)
+        return Value(value.type.parts["of"], z3.Select(self.get(value, "at"), self.value(index, names).term))
+
+    def of_if(self, names, wanted, condition, then, other):
+        a = self.value(then, names, wanted)
+        b = self.value(other, names, wanted or a.type)
+        return Value(a.type, z3.If(self.boolean(condition, names), a.term, b.term))
+
+    def of_seq(self, names, wanted, parts):
+        values = [self.value(part, names) for part in parts]
+        kind = wanted or next(of for of in self.types.values() if of.name == "Seq" and of.parts["of"] is values[0].type)
+        at = z3.K(z3.IntSort(), z3.Const(f"any{kind.parts['of'].sort}", kind.parts["of"].sort))
+        for place, value in enumerate(values):
+            at = z3.Store(at, place, value.term)
+        return self.made(kind, z3.IntVal(len(values)), at)
+
+    def of_trigger(self, names, wanted, of):
+        # Z3 chooses by itself.
+        return self.value(of, names, wanted)
+
+    def bind(self, bound, names):
+        values = [(name, Value(self.type(kind), self.constant(self.type(kind)))) for name, kind in bound]
+        return [value.term for _, value in values], {**names, **dict(values)}
+
+    def of_forall(self, names, wanted, bound, body):
+        terms, inner = self.bind(bound, names)
+        return Value(BOOL, z3.ForAll(terms, self.boolean(body, inner)))
+
+    def function_of(self, tree, names):
+        """A function of one argument, as an array."""
+        _, bound, body = tree
+        terms, inner = self.bind(bound, names)
+        value = self.value(body, inner)
+        return value.type, z3.Lambda(terms, value.term)
+
+    def of_function(self, names, wanted, name, arguments):
+        return self.expand(name, [self.value(argument, names) for argument in arguments])
+
+    def expand(self, name, arguments):
+        function = self.functions.get(name)
+        if not function or function.requires or function.ensures:
+            raise Refused(f"the function {name}")
+        names = {parameter: value for (parameter, _), value in zip(function.parameters, arguments, strict=True)}
+        return self.value(function.body, names, self.type(function.result))
+
+    def of_call(self, names, wanted, name, of, arguments):
+        value = self.value(of, names)
+        kind = value.type.name
+        if kind in self.structs:
+            return self.expand(f"{kind}::{name}", [value, *(self.value(argument, names) for argument in arguments)])
+        method = getattr(self, f"{kind.lower()}_{name}", None)
+        if not method:
+            raise Refused(f"{name} of {kind}")
+        return method(value, names, *arguments)
+
+    def seq_len(self, value, names):
+        return Value(INT, self.get(value, "len"))
+
+    def seq_last(self, value, names):
+        return Value(value.type.parts["of"], z3.Select(self.get(value, "at"), self.get(value, "len") - 1))
+
+    def seq_push(self, value, names, last):
+        length = self.get(value, "len")
+        at = z3.Store(self.get(value, "at"), length, self.value(last, names).term)
+        return self.made(value.type, length + 1, at)
+
+    def seq_subrange(self, value, names, first, end):
+        first, end = self.value(first, names).term, self.value(end, names).term
+        place = z3.Int("place")
+        return self.made(value.type, end - first, z3.Lambda([place], z3.Select(self.get(value, "at"), place + first)))
+
+    def set_contains(self, value, names, key):
+        return Value(BOOL, z3.Select(value.term, self.value(key, names).term))
+
+    def set_insert(self, value, names, key):
+        return Value(value.type, z3.Store(value.term, self.value(key, names).term, True))
+
+    def set_remove(self, value, names, key):
+        return Value(value.type, z3.Store(value.term, self.value(key, names).term, False))
+
+    def set_mk_map(self, value, names, function):
+        of, at = self.function_of(function, names)
+        return self.made(self.type(("Map", (value.type.parts["of"].name,), (of.name,))), value.term, at)
+
+    def map_dom(self, value, names):
+        return Value(self.type(("Set", (value.type.parts["key"].name,))), self.get(value, "dom"))
+
+    def map_insert(self, value, names, key, of):
+        key = self.value(key, names).term
+        at = z3.Store(self.get(value, "at"), key, self.value(of, names, value.type.parts["of"]).term)
+        return self.made(value.type, z3.Store(self.get(value, "dom"), key, True), at)
+
+    def map_remove(self, value, names, key):
+        dom = z3.Store(self.get(value, "dom"), self.value(key, names).term, False)
+        return self.made(value.type, dom, self.get(value, "at"))
+
+    def map_map_values(self, value, names, function):
+        _, bound, body = function
+        key = self.constant(value.type.parts["key"])
+        inner = {**names, bound[0][0]: Value(value.type.parts["of"], z3.Select(self.get(value, "at"), key))}
+        return self.made(value.type, self.get(value, "dom"), z3.Lambda([key], self.value(body, inner).term))
+
+    # Of steps.
+
+    def obligations(self, step):
+        """What is given in a step, and what has to be shown, one after the other: each with what it is called."""
+        names, given = {}, []
+        for name, kind in step.parameters:
+            names[name] = Value(self.type(kind), z3.Const(name, self.type(kind).sort))
+            given += self.lengths(names[name])
+        given += [self.boolean(tree, names) for tree in step.requires]
+        return given, self.shown_by(step, step.body, names)
+
+    def shown_by(self, step, tree, names):
+        """The obligations of a body: under which conditions, what, and its name."""
+        kind, *parts = tree
+        if kind == "block":
+            names, shown = dict(names), []
+            for statement in parts[0]:
+                if statement[0] == "let":
+                    names[statement[1]] = self.value(statement[2], names)
+                else:
+                    shown.append(([], self.boolean(statement[1], names), ASSERTION))
+            return shown + self.shown_by(step, parts[1], names)
+        if kind == "if":
+            condition = self.boolean(parts[0], names)
+            then = [([condition, *when], what, name) for when, what, name in self.shown_by(step, parts[1], names)]
+            other = [([z3.Not(condition), *when], what, name) for when, what, name in self.shown_by(step, parts[2], names)]
+            return then + other
+        after = {"t": self.value(tree, names, self.type(step.result))}
+        return [([], part, f"the invariant, {name}") for tree in step.ensures for part, name in self.split(tree, after)]
+
+    def split(self, tree, names):
+        """The parts of what has to be shown, as far as they are joined by `and`, each with its place."""
+        kind, *parts = tree
+        if kind == "call" and not parts[2]:
+            value = self.value(parts[1], names)
+            function = self.functions.get(f"{value.type.name}::{parts[0]}")
+            if function:
+                inner = self.split(function.body, {"self": value})
+                return [(term, f"{parts[0]} {name}".strip()) for term, name in inner]
+        if kind == "block":
+            names = dict(names)
+            for _, name, value in parts[0]:
+                names[name] = self.value(value, names)
+            return self.split(parts[1], names)
+        if kind == "and":
+            split = [(place, term, name) for place, part in enumerate(parts[0], 1) for term, name in self.split(part, names)]
+            return [(term, f"{place} {name}".strip()) for place, term, name in split]
+        return [(self.boolean(tree, names), "")]
+
+    def proves(self, given, shown, seconds):
+        """Returns what is not shown by what is given: the names, with what Z3 says. What was asserted is given afterwards."""
+        solver, missing = z3.Solver(), []
+        solver.add(*given)
+        solver.set("timeout", HASTE * 1000)
+        if solver.check() == z3.unsat:
+            return ["it is empty: `assert(false)` holds in it"]
+        solver.set("timeout", seconds * 1000)
+        asserted = [z3.Implies(z3.And(*when), what) for when, what, name in shown if name == ASSERTION]
+        goals = [z3.And(*when, z3.Not(what)) for when, what, _ in shown]
+        # All at once, unless one of them is not shown.
+        solver.push()
+        solver.add(z3.Or(*goals))
+        if solver.check() == z3.unsat:
+            return []
+        solver.pop()
+        for goal, (_, _, name) in zip(goals, shown, strict=True):
+            solver.push()
+            solver.add(goal)
+            answer = solver.check()
+            solver.pop()
+            if answer != z3.unsat:
+                missing.append(f"{name} ({'untrue' if answer == z3.sat else 'no answer'})")
+            if name == ASSERTION and asserted:
+                solver.add(asserted.pop(0))
+        return missing
