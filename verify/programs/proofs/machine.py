@@ -358,28 +358,34 @@ class Machine:
         return [(self.boolean(tree, names), "")]
 
     def proves(self, given, shown, seconds):
-        """Returns what is not shown by what is given: the names, with what Z3 says. What was asserted is given afterwards."""
-        solver, missing = z3.Solver(), []
+        """Returns what is not shown by what is given, as far as it was found, with what Z3 says of it. What is asserted
+        is given for what is shown behind it."""
+        solver, before, goals = z3.Solver(), [], []
         solver.add(*given)
         solver.set("timeout", HASTE * 1000)
         if solver.check() == z3.unsat:
             return ["it is empty: `assert(false)` holds in it"]
         solver.set("timeout", seconds * 1000)
-        asserted = [z3.Implies(z3.And(*when), what) for when, what, name in shown if name == ASSERTION]
-        goals = [z3.And(*when, z3.Not(what)) for when, what, _ in shown]
-        # All at once, unless one of them is not shown.
-        solver.push()
-        solver.add(z3.Or(*goals))
-        if solver.check() == z3.unsat:
+        for when, what, name in shown:
+            goals.append((z3.And(*before, *when, z3.Not(what)), name))
+            if name == ASSERTION:
+                before.append(z3.Implies(z3.And(*when), what))
+        # All at once: that is one question for most steps.
+        answer = self.asks(solver, z3.Or(*(goal for goal, _ in goals)))
+        if answer is None:
             return []
+        if answer != "no answer":
+            met = [name for goal, name in goals if z3.is_true(answer.eval(goal, model_completion=True))]
+            return [f"{name} (untrue)" for name in met] or ["the invariant (untrue)"]
+        answers = ((self.asks(solver, goal), name) for goal, name in goals)
+        return [f"{name} ({'untrue' if answer != 'no answer' else answer})" for answer, name in answers if answer is not None]
+
+    @staticmethod
+    def asks(solver, goal):
+        """Returns numbers for a goal; `None` if there are none; or that there is no answer."""
+        solver.push()
+        solver.add(goal)
+        answer = solver.check()
+        found = None if answer == z3.unsat else solver.model() if answer == z3.sat else "no answer"
         solver.pop()
-        for goal, (_, _, name) in zip(goals, shown, strict=True):
-            solver.push()
-            solver.add(goal)
-            answer = solver.check()
-            solver.pop()
-            if answer != z3.unsat:
-                missing.append(f"{name} ({'untrue' if answer == z3.sat else 'no answer'})")
-            if name == ASSERTION and asserted:
-                solver.add(asserted.pop(0))
-        return missing
+        return found
