@@ -25,7 +25,8 @@ const GRAINS: [Align; 2] = [Align::new(4 << 10).unwrap(), Align::new(64 << 10).u
 
 /// Whether the plan for this memory, if there is one, has grains of this size and no part in another.
 fn is_apart(start: usize, size: usize, grain: Align) -> bool {
-    Plan::new(start, size, grain).is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
+    Plan::new(start, size, grain)
+        .is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
 }
 
 /// Whether all grains lie in the memory, and below the ceiling of addresses.
@@ -40,7 +41,8 @@ fn is_inside(start: usize, size: usize, grain: Align) -> bool {
 /// Whether the table and the grains are aligned.
 fn is_aligned(start: usize, size: usize, grain: Align) -> bool {
     Plan::new(start, size, grain).is_none_or(|plan| {
-        (start + plan.table).is_multiple_of(align_of::<Tract>()) && (start + plan.base).is_multiple_of(grain.get())
+        (start + plan.table).is_multiple_of(align_of::<Tract>())
+            && (start + plan.base).is_multiple_of(grain.get())
     })
 }
 
