@@ -14,7 +14,6 @@ mod run_bins;
 mod plan;
 
 use crate::law::laws;
-use crate::values::addr::ADDRESS_CEILING;
 use crate::values::align::Align;
 use plan::{Plan, table_size};
 use run_bins::{BINS, bin_of, sure};
@@ -27,15 +26,6 @@ const GRAINS: [Align; 2] = [Align::new(4 << 10).unwrap(), Align::new(64 << 10).u
 fn is_apart(start: usize, size: usize, grain: Align) -> bool {
     Plan::new(start, size, grain)
         .is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
-}
-
-/// Whether all grains lie in the memory, and below the ceiling of addresses.
-fn is_inside(start: usize, size: usize, grain: Align) -> bool {
-    Plan::new(start, size, grain).is_none_or(|plan| {
-        plan.base <= size
-            && plan.grains as usize <= (size - plan.base) / grain.get()
-            && start + plan.base + plan.grains as usize * grain.get() <= ADDRESS_CEILING
-    })
 }
 
 /// Whether the table and the grains are aligned.
@@ -75,14 +65,6 @@ laws! {
 
     fn the_table_of_a_client_arena_ends_before_large_grains(start: usize, size: usize) given true; {
         is_apart(start, size, GRAINS[1])
-    }
-
-    fn in_32_bits_the_grains_of_a_client_arena_are_in_its_memory(start: usize, size: usize) given true; {
-        is_inside(start, size, GRAINS[0])
-    }
-
-    fn in_32_bits_large_grains_of_a_client_arena_are_in_its_memory(start: usize, size: usize) given true; {
-        is_inside(start, size, GRAINS[1])
     }
 
     fn table_and_grains_of_a_client_arena_are_aligned(start: usize, size: usize) given true; {
