@@ -9,6 +9,9 @@ pub mod figures {}
 #[doc = include_str!("../design/laws.md")]
 pub mod laws {}
 
+#[doc = include_str!("../design/proofs.md")]
+pub mod proofs {}
+
 #[doc = include_str!("../design/mutants.md")]
 pub mod mutants {}
 

@@ -1,5 +1,5 @@
 //! What a law takes in uses nothing but constants and values, and has no unsafe code (design/laws.md `.law.pure`): so nothing
-//! else changes what its sums are.
+//! else changes what its sums are. And each file with such sums has laws, or says why it has none (`.law.others`).
 
 use std::path::Path;
 
@@ -8,6 +8,30 @@ use crate::source;
 
 /// The folder of the program with the laws.
 const PROGRAM: &str = "verify/programs/laws/src";
+
+/// The files with sums that have no laws, each with the kind of its reason.
+const OTHERS: &str = "verify/programs/laws/others.tsv";
+
+/// The crates whose memory is safe because of sums.
+const CRATES: [&str; 7] =
+    ["core/src", "ap/src", "pools/src", "packets/src", "arena-vm/src", "gc/src", "adaptors/src"];
+
+/// What sums that may leave their bounds, or that are about alignment and bits, are made by.
+const SUMS: [&str; 13] = [
+    "checked_add",
+    "checked_sub",
+    "checked_mul",
+    "checked_shl",
+    "checked_div",
+    "saturating_",
+    "wrapping_",
+    "div_ceil(",
+    "next_multiple_of(",
+    "trailing_zeros(",
+    "leading_zeros(",
+    "align_up(",
+    "round_",
+];
 
 /// What a file may use beside constants: values that are numbers, and what shows them.
 const VALUES: [&str; 6] = ["Addr", "AddrRange", "Align", "Layout", "Tract", "fmt"];
@@ -36,6 +60,36 @@ fn imported(text: &str) -> Vec<&str> {
         names.extend(leaves.filter(|leaf| !leaf.is_empty() && !leaf.ends_with("::")));
     }
     names.into_iter().map(|name| name.rsplit("::").next().unwrap_or(name)).collect()
+}
+
+/// Whether a file has such sums, in front of its tests and beside its comments.
+fn has_sums(file: &Text) -> bool {
+    let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = code.split("#[cfg(all(test").next().unwrap_or_default();
+    let mut lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.any(|line| SUMS.iter().any(|sum| line.contains(sum) && !line.contains(&format!("fn {sum}"))))
+}
+
+/// What is wrong with the list of files without laws: `page` says what each kind of reason is.
+fn unaccounted(files: &[Text], with_laws: &[String], others: &str, page: &str) -> Vec<String> {
+    let others: Vec<_> = others.lines().skip(1).filter_map(|line| line.split_once('\t')).collect();
+    let with_sums: Vec<_> = files.iter().filter(|file| has_sums(file)).map(|file| &file.path).collect();
+    let is_listed = |path: &str| others.iter().any(|(other, _)| *other == path);
+    let mut wrong = Vec::new();
+    for path in &with_sums {
+        if with_laws.contains(path) == is_listed(path) {
+            wrong.push(format!("{path} has either laws or a line in {OTHERS}"));
+        }
+    }
+    for (path, kind) in others {
+        if !with_sums.iter().any(|other| *other == path) {
+            wrong.push(format!("{path} has no sums"));
+        }
+        if !page.contains(&format!("| `{kind}` |")) {
+            wrong.push(format!("{path}: no reason is of the kind {kind}"));
+        }
+    }
+    wrong
 }
 
 /// What is wrong with files that laws take in. A function of another such file may be used.
@@ -93,4 +147,35 @@ fn files_that_use_more_are_found() {
     }
     let program = source("y.rs", "#[path = \"../../../../core/src/x.rs\"]\nmod x;");
     assert_eq!(taken_in(&[program]), ["core/src/x.rs"]);
+}
+
+#[test]
+fn every_file_with_sums_has_laws_or_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let mut files: Vec<_> = CRATES.iter().flat_map(|folder| repository::texts(folder, &["rs"])).collect();
+    files.retain(|file| !file.path.contains("/tests/") && !file.path.ends_with("tests.rs"));
+    let with_laws = taken_in(&repository::texts(PROGRAM, &["rs"]));
+    assert_eq!(unaccounted(&files, &with_laws, &read(OTHERS), &read("design/laws.md")), [""; 0]);
+}
+
+#[test]
+fn files_without_a_reason_are_found() {
+    let (page, head) = ("| `count` | |", "file\tkind\n");
+    let files = [
+        source("a.rs", "fn f() { a.checked_add(b); }"),
+        source("b.rs", "// wrapping_add\nfn round_up() {}\n#[cfg(test)]\nmod tests { a.div_ceil(b) }"),
+    ];
+    let [law, none] = [&["a.rs".to_owned()][..], &[][..]];
+    let either = format!("a.rs has either laws or a line in {OTHERS}");
+    for (with_laws, lines, wrong) in [
+        (law, "", vec![]),
+        (none, "a.rs\tcount\n", vec![]),
+        (none, "", vec![either.clone()]),
+        (law, "a.rs\tcount\n", vec![either]),
+        (law, "b.rs\tcount\n", vec!["b.rs has no sums".to_owned()]),
+        (none, "a.rs\tmood\n", vec!["a.rs: no reason is of the kind mood".to_owned()]),
+    ] {
+        assert_eq!(unaccounted(&files, with_laws, &format!("{head}{lines}"), page), wrong, "{lines}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The lists of free runs.
+//! The lists of free runs, and how a client arena divides its memory.
 
 /// What files of arenas name, for its size: the tests see to it that it is the product's.
 pub mod tract_table {
@@ -10,8 +10,31 @@ pub mod tract_table {
 #[path = "../../../../core/src/arena/tract_table/run_bins.rs"]
 mod run_bins;
 
+#[path = "../../../../core/src/arena/client_arena/plan.rs"]
+mod plan;
+
 use crate::law::laws;
+use crate::values::align::Align;
+use plan::{Plan, table_size};
 use run_bins::{BINS, bin_of, sure};
+use tract_table::Tract;
+
+/// Grains of 4 KiB, and of 64 KiB.
+const GRAINS: [Align; 2] = [Align::new(4 << 10).unwrap(), Align::new(64 << 10).unwrap()];
+
+/// Whether the plan for this memory, if there is one, has grains of this size and no part in another.
+fn is_apart(start: usize, size: usize, grain: Align) -> bool {
+    Plan::new(start, size, grain)
+        .is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
+}
+
+/// Whether the table and the grains are aligned.
+fn is_aligned(start: usize, size: usize, grain: Align) -> bool {
+    Plan::new(start, size, grain).is_none_or(|plan| {
+        (start + plan.table).is_multiple_of(align_of::<Tract>())
+            && (start + plan.base).is_multiple_of(grain.get())
+    })
+}
 
 laws! {
     fn a_run_is_in_a_list(count: u32) given count != 0; { bin_of(count) < BINS }
@@ -35,4 +58,20 @@ laws! {
     }
 
     fn a_sure_list_is_one_of_the_mask(mask: u32, wanted: u32) given wanted != 0; { sure(mask, wanted) & !mask == 0 }
+
+    fn the_table_of_a_client_arena_ends_before_its_grains(start: usize, size: usize) given true; {
+        is_apart(start, size, GRAINS[0])
+    }
+
+    fn the_table_of_a_client_arena_ends_before_large_grains(start: usize, size: usize) given true; {
+        is_apart(start, size, GRAINS[1])
+    }
+
+    fn table_and_grains_of_a_client_arena_are_aligned(start: usize, size: usize) given true; {
+        is_aligned(start, size, GRAINS[0])
+    }
+
+    fn table_and_large_grains_of_a_client_arena_are_aligned(start: usize, size: usize) given true; {
+        is_aligned(start, size, GRAINS[1])
+    }
 }
