@@ -16,12 +16,12 @@ mod unwatchable;
 
 use core::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tripoint_telemetry::reader::OpenError;
 
 use crate::core_file::NotCore;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 pub(crate) use self::refusal::Refusal;
 pub(crate) use self::trace_error::TraceError;
@@ -126,6 +126,18 @@ impl Error {
     pub(crate) fn unread(process: u32, stops: bool, error: io::Error) -> Self {
         let is_there = std::path::Path::new("/proc").join(process.to_string()).exists();
         if is_there { Self::Unread { process, stops, error } } else { Self::NotThere { process } }
+    }
+
+    /// A function that makes an error of a file that was to be a core file. Files that this program wrote are named, with what
+    /// reads them.
+    pub(crate) fn not_core(path: &Path) -> impl FnOnce(NotCore) -> Self {
+        let path = path.to_owned();
+        move |why| match () {
+            () if target::is_trace(&path) => Self::IsTrace { path },
+            () if target::is_log(&path) => Self::IsLog { path },
+            () if target::is_capture(&path) => Self::IsCapture { path },
+            () => Self::NotCore { path, why },
+        }
     }
 
     /// A function that makes an error of a replay that the system refused.

@@ -9,6 +9,7 @@
 //! | `objects` | which objects are live, in the log and in the replay |
 //! | `pool` | a pool of the replay, with its points |
 //! | `heap_pool` | a pool of a heap, which does what the log says |
+//! | `heap_account` | what the log says of heaps, held against itself |
 //! | `classes` | makes pools from what the log says of them |
 //! | `account` | what the buffers and the arena should have counted |
 //! | `driver` | makes the calls, and compares |
@@ -20,6 +21,7 @@ mod account;
 mod classes;
 mod driver;
 mod fates;
+mod heap_account;
 mod heap_pool;
 mod hook;
 mod objects;

@@ -28,6 +28,18 @@ pub(crate) enum Part {
     All,
 }
 
+/// Up to when the part that counts is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Until {
+    /// Its end: of the steady state, or of a watch from outside.
+    End,
+    /// The moment at which it was read: the process ran then, and was in its steady state.
+    Read,
+    /// The last event: what came then is not known.
+    LastEvent,
+}
+
 /// A change of the phase.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PhaseChange {
@@ -178,6 +190,26 @@ impl Collector {
         self.phases.push(PhaseChange { ns: event.ns, from, to });
     }
 
+    /// How long the part that counts lasted, in seconds, and up to when that is known.
+    fn lasted(&self, sums: &Sums, end: &End, is_steady: bool) -> (f64, Until) {
+        let change = |is_it: &dyn Fn(&&PhaseChange) -> bool| self.phases.iter().find(is_it)?.ns;
+        let (first, last) = sums.time.unzip();
+        let (begin, last, until) = match self.part {
+            _ if end.watched_ns.is_some() => (Some(0), end.watched_ns, Until::End),
+            Part::All => (first, last, Until::LastEvent),
+            Part::SteadyState => {
+                let begin = change(&|change| change.to == STEADY).or(first);
+                match (change(&|change| change.from == STEADY), end.ns.filter(|_| is_steady)) {
+                    (Some(left), _) => (begin, Some(left), Until::End),
+                    (None, Some(now)) => (begin, Some(now), Until::Read),
+                    (None, None) => (begin, last, Until::LastEvent),
+                }
+            }
+        };
+        let ns = begin.zip(last).map_or(0, |(begin, last)| last.saturating_sub(begin));
+        (ns as f64 / 1e9, until)
+    }
+
     /// The summary, once all events were added.
     pub(crate) fn summary(mut self, about: About, end: End, symbols: &mut Symbols) -> Summary {
         let phase = end.counters.phase.entries.first();
@@ -191,14 +223,15 @@ impl Collector {
         let sums = mem::take(&mut self.sums);
         let contract = end.counters.contract_threads.entries.as_slice();
         let threads = Threads { collector: &self, threads: &end.threads, contract };
-        let events_ns = sums.time.map_or(0, |(first, last)| last - first);
+        let (seconds, until) = self.lasted(&sums, &end, is_steady);
         Summary {
             about,
             program: symbols.program(),
             is_closed: end.is_closed,
             is_watched: end.watched_ns.is_some(),
             part: self.part,
-            seconds: end.watched_ns.unwrap_or(events_ns) as f64 / 1e9,
+            seconds,
+            until,
             phase: phase.cloned(),
             tallies: threads.tallies(&end.counters),
             violations: threads.violations(sums.violations, symbols),
@@ -550,8 +583,10 @@ pub(crate) struct Summary {
     /// Whether the process was watched from outside, and recorded nothing itself.
     pub(crate) is_watched: bool,
     pub(crate) part: Part,
-    /// From the first event of the part to the last; if it was watched from outside, the length of the watch.
+    /// How long the part lasted: from its beginning, or the first event if that is not known.
     pub(crate) seconds: f64,
+    /// Up to when.
+    pub(crate) until: Until,
     pub(crate) phase: Option<Phase>,
     pub(crate) phases: Vec<PhaseChange>,
     pub(crate) threads: Vec<Thread>,

@@ -4,7 +4,7 @@ use core::fmt::{self, Display};
 use std::io::{self, Write};
 
 use crate::grid::Grid;
-use crate::summary::{Part, Summary};
+use crate::summary::{Part, Summary, Until};
 
 /// The most rows of a table of sites in a text.
 const SITES: usize = 20;
@@ -61,7 +61,12 @@ pub(crate) fn part(summary: &Summary) -> String {
         Part::SteadyState => "events of the steady state",
         Part::All => "all events",
     };
-    format!("{part}: {} in {:.3} s", summary.events.values().sum::<u64>(), summary.seconds)
+    let until = match summary.until {
+        Until::End => "",
+        Until::Read => ", still running",
+        Until::LastEvent => " up to the last",
+    };
+    format!("{part}: {} in {:.3} s{until}", summary.events.values().sum::<u64>(), summary.seconds)
 }
 
 fn phases(summary: &Summary) -> Grid {

@@ -48,7 +48,7 @@ unsafe fn flip_at_stop(node: NonNull<RegistryNode>) -> Option<BufferMemory> {
     // and all it does comes after. So no barrier is needed (`AtStop`).
     let _ = unsafe { buffer.flip(AtStop) };
     let now = buffer.snapshot()?;
-    let memory = BufferMemory { scan_limit: now.scan_limit, limit: now.pool_limit };
+    let memory = BufferMemory { base: now.base, scan_limit: now.scan_limit, limit: now.pool_limit };
     now.mode.contains(BufferMode::ATTACHED).then_some(memory)
 }
 

@@ -74,7 +74,7 @@ impl Core {
                 why: NotCore::Number,
             });
         };
-        let core = CoreFile::open(path).map_err(|why| Error::NotCore { path: path.clone(), why })?;
+        let core = CoreFile::open(path).map_err(Error::not_core(path))?;
         let mut faults = Vec::new();
         if let Some(expected) = core.expected() {
             faults.push(format!("the file ends after {} of {expected} bytes", core.bytes));

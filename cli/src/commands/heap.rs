@@ -14,7 +14,7 @@ use crate::grid::Grid;
 use crate::heaps::{Cached, CoreMemory, Goal, Heap, Heaps, Path, Step};
 use crate::memory::Memory;
 use crate::output::Output;
-use crate::target::{self, Target};
+use crate::target::Target;
 
 /// Show the objects of a program's heaps by type, and what keeps one, from its core file or while it is stopped
 ///
@@ -100,9 +100,8 @@ struct Report {
 impl HeapCommand {
     pub(crate) fn run(&self, out: &mut Output) -> Result<Outcome, Error> {
         let report = match &self.target {
-            Target::File(path) if target::is_log(path) => return Err(Error::IsLog { path: path.clone() }),
             Target::File(path) => {
-                let core = CoreFile::open(path).map_err(|why| Error::NotCore { path: path.clone(), why })?;
+                let core = CoreFile::open(path).map_err(Error::not_core(path))?;
                 let memory = Cached::new(CoreMemory::new(&core));
                 let program = core.objects().entries.first().map(|object| object.path.display().to_string());
                 let mut report = self.look(&memory, program)?;

@@ -41,20 +41,25 @@ of_words! {
 /// There will be no more versions.
 const MOST_VERSIONS: u64 = 1000;
 
-/// A set of classes is one word.
+/// A set of classes is one word, in every version.
 const MOST_CLASSES: u64 = 64;
 
 impl Layout {
-    /// Whether words can be the layout of any version.
+    /// Whether words can be the layout of any version: otherwise the magic is there alone, as a program has it that looks
+    /// for one.
     pub(super) fn is_likely(words: &[u64]) -> bool {
-        let is_version = words.first().is_some_and(|version| *version <= MOST_VERSIONS);
-        is_version && Self::of_words(words).is_none_or(|layout| layout.classes <= MOST_CLASSES)
+        words.first().is_some_and(|version| (1..=MOST_VERSIONS).contains(version))
     }
 
     /// `Err` with what is wrong.
     pub(super) fn of(words: &[u64]) -> Result<Self, String> {
         let layout = Self::of_words(words).ok_or("the layout of a contract is cut off")?;
         let Self { version, classes, .. } = layout;
+        if classes > MOST_CLASSES {
+            return Err(format!(
+                "a contract's layout is damaged: it has {classes} classes, and no version has more than {MOST_CLASSES}"
+            ));
+        }
         if version != VERSION || classes != ViolationClass::COUNT as u64 {
             return Err(format!(
                 "a contract has layout {version} with {classes} classes, and this program knows layout {VERSION} with {}; \

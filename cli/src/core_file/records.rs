@@ -77,7 +77,6 @@ impl CoreFile {
         let mut seen = HashSet::new();
         for at in self.magics(MAGIC) {
             let words = self.words(at + MAGIC.len() as u64, Layout::WORDS).unwrap_or_default();
-            // Otherwise it is the magic alone, as a program has it that looks for one, whatever follows it.
             if !Layout::is_likely(&words) {
                 continue;
             }

@@ -15,6 +15,7 @@ use tripoint_telemetry::{LogError, LogReader};
 use super::account::{Account, Bytes};
 use super::classes::{self, OtherClass};
 use super::fates::Fates;
+use super::heap_account::HeapAccount;
 use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
@@ -87,6 +88,7 @@ pub(super) struct Driver<'a, A: Arena, R> {
     replayed: u64,
     /// Events of the log that are not replayed ([`Whose::passes_over`]).
     passed_over: u64,
+    heaps: HeapAccount,
     kinds: BTreeMap<&'static str, [u64; 2]>,
     otherwise: Otherwise,
 }
@@ -120,6 +122,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             calls: 0,
             replayed: 0,
             passed_over: 0,
+            heaps: HeapAccount::default(),
             kinds: BTreeMap::new(),
             otherwise: Otherwise::default(),
         };
@@ -166,8 +169,39 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 return Ok(Some(event));
             }
             self.passed_over += 1;
+            let impossible = |why| Stopped::Impossible { event: event.serial, why };
+            self.heaps.see(&event).map_err(impossible)?;
+            self.compare_flip(&event)?;
         }
         Ok(None)
+    }
+
+    /// Compares the objects that a flip saw with those that the point has in the replay.
+    fn compare_flip(&self, event: &RecordedEvent) -> Result<(), Stopped> {
+        let Fields::Flip { pool, buffer, base, size, .. } = event.fields else { return Ok(()) };
+        let impossible = |why| Stopped::Impossible { event: event.serial, why };
+        let pool = self.pools.get(&pool).ok_or(NO_POOL).map_err(impossible)?;
+        let from = base.wrapping_sub(self.whose.base);
+        let seen = (from, from.wrapping_add(size));
+        let arena = self.arena.range().base();
+        let mut found = None;
+        pool.whole().look(&mut |logged, now, _, _| {
+            if let Some(now) = now.filter(|_| logged == buffer) {
+                let at = |addr: Addr| addr.get().wrapping_sub(arena.get()) as u64;
+                found = Some((at(now.base), at(now.init)));
+            }
+        });
+        if found == Some(seen) {
+            return Ok(());
+        }
+        let text = |(from, to): (u64, u64)| format!("objects from +{from:#x} to +{to:#x}");
+        Err(Stopped::Diverged(Box::new(Divergence {
+            event: event.serial,
+            call: "a flip by the heap".into(),
+            call_event: event.serial,
+            logged: text(seen),
+            replayed: found.map_or_else(|| "no such point with memory".into(), text),
+        })))
     }
 
     fn is_passed_over(&self, fields: &Fields) -> bool {
@@ -221,6 +255,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
 
     /// Makes a call, after the trips that it observed, and what the log decides for pools of a heap.
     fn make(&mut self, call: &RecordedEvent) -> Result<(), Impossible> {
+        self.decide_way(call);
         let mut trips = 0_u64;
         for Logged { event, .. } in &self.ahead {
             let found = |pool| self.pools.get(pool).ok_or(NO_POOL);
@@ -263,6 +298,16 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 let made = pool.and_then(|pool| pool.call(buffer, call));
                 self.otherwise.leave_out_if(self.aim.other, made)
             }
+        }
+    }
+
+    /// Has the point of a reserve empty its buffer first, if it did so in the log: it gave way to its heap, or it had no room.
+    fn decide_way(&self, call: &RecordedEvent) {
+        if let Fields::Reserve { pool, buffer, .. } | Fields::RefuseReserve { pool, buffer, .. } = call.fields
+        {
+            let empties = |logged: &Logged| matches!(logged.event.fields, Fields::Empty { buffer: of, .. } if of == buffer);
+            let gives_way = self.ahead.iter().any(empties);
+            self.pools.get(&pool).into_iter().for_each(|pool| pool.decide_way(gives_way));
         }
     }
 
@@ -449,7 +494,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             events: self.fates.events,
             replayed: self.replayed,
             passed_over: self.passed_over,
-            has_heap: self.fates.has_heap,
+            heaps: self.fates.has_heap.then(|| self.heaps.tally()),
             calls: self.calls,
             threads: self.threads.len() as u64,
             divergence,

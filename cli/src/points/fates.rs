@@ -8,6 +8,7 @@ use tripoint_telemetry::reader::{Fields, RecordedEvent};
 use tripoint_telemetry::{LogError, LogReader};
 
 use super::heap_pool;
+use super::seen::is_of_heap;
 
 /// What became of the reservations of a log.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct Fates {
     partly: FxHashMap<u64, u64>,
     /// The number of events.
     pub(super) events: u64,
-    /// Whether there are pools of a heap.
+    /// Whether there is a heap.
     pub(super) has_heap: bool,
 }
 
@@ -27,6 +28,7 @@ impl Fates {
         let (mut fates, mut reserved) = (Self::default(), FxHashMap::default());
         while let Some(RecordedEvent { serial, fields, .. }) = log.next_event()? {
             fates.events += 1;
+            fates.has_heap |= fields.kind().is_some_and(is_of_heap);
             match fields {
                 Fields::CreatePool { class, .. } => {
                     fates.has_heap |= class.as_str().is_some_and(heap_pool::is_of_heap);

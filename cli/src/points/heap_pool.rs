@@ -32,13 +32,15 @@ struct Decided<'a, A: Arena, const FLIPPABLE: bool> {
     ranks: RankSet,
     fills: RefCell<VecDeque<Block>>,
     refusal: Cell<Error>,
+    /// Whether the point that reserves next gives way, and so empties its buffer first.
+    gives_way: Cell<bool>,
     header: PoolHeader<&'a A>,
 }
 
 impl<'a, A: Arena, const FLIPPABLE: bool> Decided<'a, A, FLIPPABLE> {
     fn create(arena: &'a A, class: &'static str, align: Align, ranks: RankSet) -> Result<Self> {
-        let (fills, refusal) = (RefCell::default(), Cell::new(Error::Memory));
-        Ok(Self { align, ranks, fills, refusal, header: PoolHeader::create(arena, class)? })
+        let (fills, refusal, gives_way) = (RefCell::default(), Cell::new(Error::Memory), Cell::new(false));
+        Ok(Self { align, ranks, fills, refusal, gives_way, header: PoolHeader::create(arena, class)? })
     }
 
     /// Decides on the next fill: that many bytes, counted from the arena's base.
@@ -65,7 +67,13 @@ impl<A: Arena, const FLIPPABLE: bool> KeepsInBuffer for Decided<'_, A, FLIPPABLE
     }
 }
 
-impl<A: Arena, const FLIPPABLE: bool> GivesWay for Decided<'_, A, FLIPPABLE> {}
+impl<A: Arena, const FLIPPABLE: bool> GivesWay for Decided<'_, A, FLIPPABLE> {
+    const GIVES_WAY: bool = true;
+
+    fn wants_stop(&self) -> bool {
+        self.gives_way.take()
+    }
+}
 
 // SAFETY: fills are in the range of the arena, and aligned as objects are. Two may be the same memory, if the log says so:
 // no object is accessed. Sizes are rounded to the alignment, which never changes.
@@ -149,6 +157,10 @@ impl<'a, A: Arena, const FLIPPABLE: bool> Pool for OfHeap<'a, A, FLIPPABLE> {
 
     fn decide_fill(&self, offset: u64, size: u64) -> Result<(), Impossible> {
         self.whole.pool().decide(offset, size).ok_or(NOT_ITS_MEMORY)
+    }
+
+    fn decide_way(&self, gives_way: bool) {
+        self.whole.pool().gives_way.set(gives_way);
     }
 
     fn decide_refusal(&self, error: &str) {

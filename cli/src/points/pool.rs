@@ -83,6 +83,11 @@ pub(super) trait Pool {
         Ok(())
     }
 
+    /// Says whether the point that reserves next gives way, to a pool that does not decide it by itself.
+    fn decide_way(&self, gives_way: bool) {
+        let _ = gives_way;
+    }
+
     /// Says by which error the next fill is refused that was not decided, to a pool that does not decide it by itself.
     fn decide_refusal(&self, error: &str) {
         let _ = error;

@@ -30,26 +30,44 @@ pub(super) struct Whose {
 
 impl Whose {
     /// Whether an event is passed over: an arena that is frozen returns nothing to the system, and the log does not have
-    /// that; and what an arena with a heap does depends on the heap's collections.
+    /// that; what an arena with a heap does depends on the heap's collections; and the replay has no heap.
     pub(super) const fn passes_over(self, kind: EventKind) -> bool {
         match kind {
             EventKind::Shrink => self.is_of_system || self.has_heap,
-            EventKind::Grow
-            | EventKind::GrowthRefused
-            | EventKind::Extend
-            | EventKind::Retract
+            EventKind::Grow | EventKind::GrowthRefused | EventKind::Extend | EventKind::Retract => {
+                self.has_heap
+            }
+            _ => is_of_heap(kind),
+        }
+    }
+}
+
+/// Whether only heaps have events of this kind.
+pub(super) const fn is_of_heap(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::RegisterMutator
+            | EventKind::DropMutator
+            | EventKind::RegisterRoot
+            | EventKind::DropRoot
+            | EventKind::RegisterFrozen
+            | EventKind::UpdateFrozen
+            | EventKind::DropFrozen
+            | EventKind::DropHeap
             | EventKind::BeginStop
             | EventKind::Stop
             | EventKind::PostponeStop
             | EventKind::EndStop
+            | EventKind::GiveWay
+            | EventKind::GoOn
+            | EventKind::Flip
+            | EventKind::CommitFailed
             | EventKind::BeginCollection
             | EventKind::BeginSweep
             | EventKind::EndCollection
             | EventKind::BeginStep
-            | EventKind::EndStep => self.has_heap,
-            _ => false,
-        }
-    }
+            | EventKind::EndStep
+    )
 }
 
 /// A number of an event.

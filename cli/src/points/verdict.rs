@@ -7,6 +7,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use super::classes::OtherClass;
+use super::heap_account::HeapCounts;
 use super::objects::Impossible;
 use super::state::State;
 use crate::error::Error;
@@ -21,8 +22,8 @@ pub(crate) struct Verdict {
     pub(super) replayed: u64,
     /// The events up to there that are not replayed: memory returned to the system, and what an arena with a heap did.
     pub(super) passed_over: u64,
-    /// Whether the log has pools of a heap.
-    pub(super) has_heap: bool,
+    /// What was checked of heaps, up to there; none if the log has no heap.
+    pub(super) heaps: Option<HeapCounts>,
     /// The calls that were made.
     pub(super) calls: u64,
     /// The threads of the log.
@@ -93,13 +94,14 @@ impl Verdict {
     }
 
     pub(crate) fn write(&self, out: &mut Output) -> Result<(), Error> {
-        let Self { events, replayed, passed_over, has_heap, calls, threads, .. } = self;
+        let Self { events, replayed, passed_over, heaps, calls, threads, .. } = self;
         let (calls, threads) = (counted(*calls, "call"), counted(*threads, "thread"));
         writeln!(out, "{replayed} of {events} events replayed: {calls} of {threads}")?;
         if *passed_over != 0 {
-            let whose = if *has_heap { "the arena and its heap" } else { "the arena" };
+            let whose = if heaps.is_some() { "the arena and its heap" } else { "the arena" };
             writeln!(out, "passed over: {} of {whose}", counted(*passed_over, "event"))?;
         }
+        heaps.iter().try_for_each(|heaps| heaps.write(out))?;
         if let Some(kinds) = &self.kinds {
             writeln!(out, "\n| event | log | replay |\n|---|--:|--:|")?;
             for (kind, [log, replay]) in kinds {

@@ -13,6 +13,7 @@ use tripoint_contract::{
 };
 use tripoint_core::{Event, EventHook};
 use tripoint_oracle::core_by_debugger;
+use tripoint_telemetry::format::LOG_MAGIC;
 use tripoint_telemetry::{FileOptions, Telemetry};
 
 use crate::run::{Ran, run};
@@ -188,6 +189,28 @@ fn what_is_no_core_file_is_named_with_what_reads_it() {
     }
 }
 
+/// Files that this program wrote are named, with what reads them.
+#[test]
+fn what_this_program_wrote_and_is_no_core_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    for (begin, expected) in [
+        (
+            &b"TRIPTRC\n and more"[..],
+            "is a trace of allocations; `tripoint replay` and `tripoint advise` read it",
+        ),
+        (&LOG_MAGIC, "is a log of points; `tripoint replay` replays it"),
+        (b"{\"tripoint_capture\":1}", "is a capture, which no process writes; `tripoint report` shows it"),
+    ] {
+        std::fs::write(&path, begin).unwrap();
+        for command in ["core", "heap"] {
+            let ran = run(&[command], &path);
+            assert_eq!((ran.status, ran.out.as_str()), (Some(2), ""), "{command}");
+            assert!(ran.err.contains(expected), "{command}: {}", ran.err);
+        }
+    }
+}
+
 /// Nearly all of it is not read.
 #[test]
 fn records_are_found_in_a_sparse_core_of_terabytes_and_in_one_of_32_bits() {
@@ -217,4 +240,15 @@ fn a_layout_of_another_version_is_named() {
     let ran = json(&core, &[]);
     assert_eq!(ran.status, Some(2));
     assert!(ran.err.contains("layout 99"), "{}", ran.err);
+}
+
+/// It is not passed over as if there were no contract.
+#[test]
+fn a_layout_with_more_classes_than_any_has_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let core = folder.path().join("core");
+    made::core_with_classes(&core, 65);
+    let ran = json(&core, &[]);
+    assert_eq!(ran.status, Some(2));
+    assert!(ran.err.contains("it has 65 classes, and no version has more than 64"), "{}", ran.err);
 }

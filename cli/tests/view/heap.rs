@@ -5,6 +5,7 @@ mod cells;
 mod child;
 mod crafted;
 mod damaged;
+mod guide;
 mod stopped;
 
 use std::io::{BufRead as _, BufReader, Write as _};

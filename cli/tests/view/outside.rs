@@ -12,15 +12,9 @@ pub(crate) static OUTSIDE: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
     let sources = folder.join("src/bin");
     std::fs::create_dir_all(&sources).unwrap();
-    let manifest = format!(
-        "[package]\nname = 'outside'\nedition = '2024'\n\n[workspace]\n\n[dependencies]\n\
-         tripoint = {{ path = '{}', features = ['symbols'] }}\n\n[profile.dev]\ndebug = 'line-tables-only'\n\n\
-         [profile.dev.package.tripoint-contract]\nopt-level = 1\n",
-        root.display()
-    );
-    std::fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     let guide = std::fs::read_to_string(root.join("guide/src/watched.md")).unwrap();
+    std::fs::write(folder.join("Cargo.toml"), manifest(&guide, root)).unwrap();
+    std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     std::fs::write(sources.join("guide.rs"), program_of(&guide)).unwrap();
     let wired = std::fs::read_to_string(root.join("cli/tests/programs/wired.rs")).unwrap();
     std::fs::write(sources.join("wired.rs"), &wired).unwrap();
@@ -38,8 +32,30 @@ pub(crate) static OUTSIDE: LazyLock<PathBuf> = LazyLock::new(|| {
     folder.join("target/debug")
 });
 
+/// The manifest of a page, for programs that are built unoptimised.
+fn manifest(page: &str, root: &Path) -> String {
+    let shown = block(page, "```toml\n[package]");
+    let mut manifest = format!("[package]{shown}\n[workspace]\n");
+    for (theirs, ours) in [
+        ("path = \"../tripoint\"", format!("path = '{}'", root.display())),
+        (
+            "[profile.release]",
+            "[profile.dev.package.tripoint-contract]\nopt-level = 1\n\n[profile.dev]".to_owned(),
+        ),
+    ] {
+        assert!(manifest.contains(theirs), "{theirs}");
+        manifest = manifest.replace(theirs, &ours);
+    }
+    manifest
+}
+
 /// The only Rust program of a page.
 pub(crate) fn program_of(page: &str) -> &str {
-    let (_, rest) = page.split_once("```rust,standalone_crate\n").unwrap();
+    block(page, "```rust,standalone_crate\n")
+}
+
+/// The rest of the block of a page that begins so.
+fn block<'p>(page: &'p str, begin: &str) -> &'p str {
+    let (_, rest) = page.split_once(begin).unwrap();
     rest.split_once("```\n").unwrap().0
 }

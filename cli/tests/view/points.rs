@@ -112,15 +112,52 @@ fn mutators_of_a_heap_are_replayed() {
     );
 }
 
-/// Commands that do not read a log name the one that does.
+/// What each flip saw is compared, and what is known of mutators, roots, frozen segments, stops and collections is checked
+/// (design/point-log.md `.heaps`).
 #[test]
-fn other_commands_say_what_replays_a_log() {
-    let log = file(&programs::frames_without_memory().log);
-    for command in ["report", "heap"] {
-        let refused = run(&[command], log.path());
-        assert_eq!(refused.status, Some(2), "{}", refused.out);
-        assert!(refused.err.contains("is a log of points; `tripoint replay` replays it"), "{}", refused.err);
+fn a_log_of_a_heap_that_collects_is_replayed_as_far_as_it_can_be() {
+    const STEPS: usize = 400;
+    let logged = programs::collected(STEPS);
+    assert!(logged.kinds_include(&[
+        "register mutator",
+        "drop mutator",
+        "register root",
+        "drop root",
+        "register frozen",
+        "update frozen",
+        "drop frozen",
+        "drop heap",
+        "flip",
+        "commit failed",
+        "begin collection",
+    ]));
+    assert_same(&logged);
+    let heaps = replay(&["--json"], &logged.log).json()["heaps"].clone();
+    let count = |name: &str| heaps[name].as_u64().unwrap();
+    let each = 2 * STEPS as u64 / 50;
+    assert_eq!(["mutators", "roots", "frozen_segments", "collections"].map(count), [2, 1, 1, each]);
+    assert!(count("flips") >= each && count("failed_commits") >= each, "{heaps}");
+    let text = replay(&[], &logged.log).out;
+    for expected in [
+        format!("heap, compared with the replay: the objects that each of {} flips saw,", count("flips")),
+        "2 mutators, 1 root, 1 frozen segment,".into(),
+        format!(
+            "heap, taken from the log: fills, refusals, when points give way, and {} commits",
+            count("failed_commits")
+        ),
+        "heap, not compared: when it collects, which objects it keeps, and where it moves them".into(),
+    ] {
+        assert!(text.contains(&expected), "{expected}: {text}");
     }
+}
+
+/// A command that does not read a log names the one that does.
+#[test]
+fn a_report_of_a_log_says_what_replays_it() {
+    let log = file(&programs::frames_without_memory().log);
+    let refused = run(&["report"], log.path());
+    assert_eq!(refused.status, Some(2), "{}", refused.out);
+    assert!(refused.err.contains("is a log of points; `tripoint replay` replays it"), "{}", refused.err);
 }
 
 /// The state up to an event has the points that are there then (design/point-log.md `.state`).

@@ -114,7 +114,7 @@ fn screens_are_as_they_are_kept() {
                 screen.press(key);
                 let shown = match kept(&text).find(|(known, _)| *known == title).filter(|_| !is_blessed) {
                     Some((_, kept)) => screen.until(|text| plain(text) == kept),
-                    None => screen.settled(),
+                    None => screen.settled(plain),
                 };
                 write!(found, "--- {title}\n{}", plain(&shown)).unwrap();
             }

@@ -85,13 +85,14 @@ impl Screen {
         panic!("this was not to come:\n{}", self.text());
     }
 
-    /// The screen, once it was the same for several looks.
-    pub(crate) fn settled(&self) -> String {
+    /// The screen, once what `plain` leaves of it was the same for several looks.
+    pub(crate) fn settled(&self, plain: impl Fn(&str) -> String) -> String {
         let mut last = String::new();
         let mut same = 0;
         self.until(|text| {
+            let text = plain(text);
             same = if text == last { same + 1 } else { 0 };
-            text.clone_into(&mut last);
+            last = text;
             same > 20
         })
     }

@@ -42,13 +42,14 @@ crate::for_each_event! {
     /// | events | are reported by |
     /// |---|---|
     /// | of arenas, pools and points; trips, flips, commits that failed | the arena in which they happen, to its hook |
-    /// | of heaps: stops and collections | the heap, to the hook of its arena |
+    /// | of heaps: mutators, roots, frozen segments, stops, collections and what they flip | the heap, to the hook of its arena |
     /// | of calls: frames, single objects, what was refused | a control or a store that was switched on to report them |
     /// | of the contract | the contract |
     ///
     /// `buffer` is the address of a point's buffer, which tells the points of an arena apart. After a
     /// point is destroyed, another point may have its buffer. `heap` is the address of a collector's heap, which tells
-    /// the heaps of an arena apart as long as each exists.
+    /// the heaps of an arena apart as long as each exists; `root` and `segment` do the same for the roots and the frozen
+    /// segments of a heap.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum Event

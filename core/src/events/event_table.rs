@@ -486,6 +486,88 @@ macro_rules! for_each_event {
                     taken_ns: Count,
                 },
             }
+            /// A thread registers with a heap: its mutator runs as soon as no stop is wanted.
+            56: RegisterMutator, register_mutator, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of the mutator.
+                mutator: u32 as Number,
+            }
+            /// A mutator is dropped. Another one may have its number.
+            57: DropMutator, drop_mutator, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The number of the mutator.
+                mutator: u32 as Number,
+            }
+            /// A root was registered.
+            58: RegisterRoot, register_root, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The root, among those that are registered at the same time.
+                root: Addr as Handle,
+                /// The first word of a table or an area, the cold end of a stack, or what a function is called with.
+                base: Addr as Address,
+                /// How many words there are; zero for a stack and a function.
+                words: usize as Count,
+                /// The bits of a word that are its tag.
+                mask: usize as Number,
+                /// The tag of words that are references.
+                pattern: usize as Number,
+            } texts {
+                /// The name of its kind.
+                kind: &'static str,
+            }
+            /// A root is about to be no root any more.
+            59: DropRoot, drop_root, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The root.
+                root: Addr as Handle,
+            }
+            /// A frozen segment was registered.
+            60: RegisterFrozen, register_frozen, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The segment, among those that are registered at the same time.
+                segment: Addr as Handle,
+            } parts {
+                /// Its memory.
+                memory: AddrRange as {
+                    /// The first address of its memory.
+                    base: Address,
+                    /// The bytes of its memory.
+                    size: Bytes,
+                },
+                /// Its objects.
+                objects: AddrRange as {
+                    /// The address of its first object.
+                    first: Address,
+                    /// The bytes of its objects.
+                    filled: Bytes,
+                },
+            }
+            /// The end of the objects of a frozen segment moved.
+            61: UpdateFrozen, update_frozen, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The segment.
+                segment: Addr as Handle,
+                /// The bytes of its objects, from the first on.
+                filled: usize as Bytes,
+            }
+            /// A frozen segment is not registered any more.
+            62: DropFrozen, drop_frozen, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+                /// The segment.
+                segment: Addr as Handle,
+            }
+            /// A heap was dropped, with what was registered there and leaked.
+            63: DropHeap, drop_heap, since "0.1.0", of arena {
+                /// The heap.
+                heap: Addr as Handle,
+            }
             /// The program entered a phase.
             48: Phase, phase, since "0.1.0" {} texts {
                 /// The name of the phase that it left.

@@ -106,6 +106,8 @@ impl BufferOperations {
 /// The memory of a buffer at a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferMemory {
+    /// Where the buffer's memory begins.
+    pub base: Addr,
     /// Up to where there are whole objects.
     pub scan_limit: Addr,
     /// Where the buffer's memory ends.

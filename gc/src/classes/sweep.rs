@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use tripoint_core::internal::registry_of;
-use tripoint_core::{Addr, Arena, RankSet, WriteWatch};
+use tripoint_core::internal::{BufferMemory, RegistryNode, registry_of};
+use tripoint_core::{Addr, AddrRange, Arena, Event, RankSet, WriteWatch};
 
 use crate::at_stop::{AtStop, Flipped};
 use crate::classes::copies::Copies;
@@ -22,6 +22,18 @@ use crate::segments::segment::{Fate, SegmentPtr};
 use crate::segments::segment_use::SegmentUse;
 use crate::segments::writes::Writes;
 
+impl<A: Arena, F: Format> Pool<A, F> {
+    /// Reports that the buffer of a node was flipped, which has this memory.
+    fn report_flip(&self, node: NonNull<RegistryNode>, memory: BufferMemory) {
+        let arena = self.header.arena();
+        arena.counts().flips.add(1);
+        let objects = AddrRange::new(memory.base, memory.scan_limit).unwrap_or_default();
+        // A descriptor begins with its node, and its buffer with the same.
+        let buffer = Addr::of(node.as_ptr());
+        arena.event(Event::Flip { pool: self.header.id(), buffer, objects });
+    }
+}
+
 impl<A: Arena, F: Format> Member for Pool<A, F> {
     fn trip(&self) {
         self.header.trip_points();
@@ -33,9 +45,6 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
             // SAFETY: the node is of this pool's registry, with its operations. Its owner's mutator has given
             // way or is away (`MutatorBuffer::attend`), so it does nothing during the stop.
             let Some(memory) = (unsafe { (operations.flip_at_stop)(node) }) else { return };
-            if !self.ranks.is_empty() {
-                self.header.arena().counts().flips.add(1);
-            }
             // SAFETY: the node is of this pool's registry, with its operations.
             let class = unsafe { (operations.class)(node) };
             // SAFETY: the buffer class of this pool is `MutatorBuffer`, which is only ever borrowed shared, and
@@ -44,6 +53,9 @@ impl<A: Arena, F: Format> Member for Pool<A, F> {
             // SAFETY: objects that were committed lie one after the other up to the scan limit, and the lock is
             // taken.
             unsafe { self.note_objects(buffer, memory.scan_limit) };
+            if !self.ranks.is_empty() {
+                self.report_flip(node, memory);
+            }
         });
     }
 

@@ -4,7 +4,8 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use tripoint_core::{Arena, BarrierPair, Error, Result};
+use tripoint_core::internal::Defer;
+use tripoint_core::{Arena, BarrierPair, Error, Event, Result};
 
 use crate::heaps::heap::Heap;
 use crate::heaps::mutator::Mutator;
@@ -185,7 +186,19 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
         // SAFETY: the record is in no list. It stays in place until it is removed, by `drop`.
         unsafe { self.roots().lock().push(record) };
         self.list();
-        Ok(Root { heap: self, record })
+        let root = Root { heap: self, record };
+        let (kind, base, words, Tag { mask, pattern }) = place.registered();
+        let (heap, root_address) = (self.event_address(), root.record().event_address());
+        self.arena().event(Event::RegisterRoot {
+            heap,
+            root: root_address,
+            base,
+            words,
+            mask,
+            pattern,
+            kind,
+        });
+        Ok(root)
     }
 }
 
@@ -193,19 +206,28 @@ impl<A: Arena, B: BarrierPair> Root<'_, A, B> {
     /// The root's identifier, by which [walks](crate::Stopped::walk_roots) and [paths](crate::Path) name it.
     #[must_use]
     pub fn id(&self) -> RootId {
+        self.record().id()
+    }
+
+    fn record(&self) -> &RootRecord {
         // SAFETY: the record is valid until this value is dropped, and only ever borrowed shared.
-        unsafe { self.record.as_ref() }.id()
+        unsafe { self.record.as_ref() }
     }
 }
 
 impl<A: Arena, B: BarrierPair> Drop for Root<'_, A, B> {
     fn drop(&mut self) {
-        self.heap.roots().lock().remove(self.record);
-        // SAFETY: the record is valid until it is freed, below, and only ever borrowed shared.
-        unsafe { self.record.as_ref() }.end();
-        // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`add_root`), and is in no list
-        // any more.
-        unsafe { self.heap.arena().free_descriptor(self.record.cast(), Layout::new::<RootRecord>()) };
+        let (heap, record) = (self.heap, self.record);
+        let root = self.record().event_address();
+        let _drop = Defer::new(|| {
+            heap.roots().lock().remove(record);
+            // SAFETY: the record is valid until it is freed, below, and only ever borrowed shared.
+            unsafe { record.as_ref() }.end();
+            // SAFETY: this came from `alloc_descriptor` of this arena with this layout (`add_root`), and is in no list
+            // any more.
+            unsafe { heap.arena().free_descriptor(record.cast(), Layout::new::<RootRecord>()) };
+        });
+        heap.arena().event(Event::DropRoot { heap: heap.event_address(), root });
     }
 }
 

@@ -5,7 +5,8 @@ use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Block, Error, Result};
+use tripoint_core::internal::Defer;
+use tripoint_core::{Addr, AddrRange, Arena, BarrierPair, Block, Error, Event, Result};
 
 use crate::at_stop::AtStop;
 use crate::frozen::fault::FrozenFault;
@@ -66,9 +67,16 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             return Err(IN_HEAP);
         }
         let record = self.frozen_record()?;
-        let segment = FrozenSegment { heap: self, record, memory, first: objects.start };
-        self.frozen().register(segment.record(), memory.range(), range)?;
+        // SAFETY: records are valid as long as their heap, and only ever borrowed shared.
+        self.frozen().register(unsafe { record.as_ref() }, memory.range(), range).inspect_err(|_| {
+            // SAFETY: the record is of this heap's table, was not registered, and belongs to this call alone.
+            unsafe { self.frozen().leave(record) };
+        })?;
         self.list();
+        let segment = FrozenSegment { heap: self, record, memory, first: objects.start };
+        let (heap, memory) = (self.event_address(), memory.range());
+        let address = segment.event_address();
+        self.arena().event(Event::RegisterFrozen { heap, segment: address, memory, objects: range });
         Ok(segment)
     }
 
@@ -118,6 +126,11 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
         unsafe { self.record.as_ref() }
     }
 
+    /// The address of its record, by which events name it.
+    fn event_address(&self) -> Addr {
+        Addr::of(self.record.as_ptr())
+    }
+
     /// The memory that was registered.
     #[must_use]
     pub const fn memory(&self) -> Block {
@@ -127,7 +140,7 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
     /// Moves the end of the objects: the last one ends `filled` bytes from the base of the memory from now on. That is
     /// more than before if objects were written behind the others, or less if the last ones are no longer used. A
     /// thread that finds an address [in the segment](Heap::is_in_frozen) sees the object that was written there before.
-    /// This is one store.
+    /// This is one store, and an event.
     ///
     /// # Errors
     /// [`Error::Parameter`] for an end in front of the first object, or behind the memory.
@@ -138,6 +151,8 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
     pub unsafe fn update(&mut self, filled: usize) -> Result<()> {
         let range = part(self.memory, self.first..filled).ok_or(OUTSIDE)?;
         self.record().objects().update(range.limit());
+        let (heap, segment, filled) = (self.heap.event_address(), self.event_address(), range.size());
+        self.heap.arena().event(Event::UpdateFrozen { heap, segment, filled });
         Ok(())
     }
 
@@ -191,9 +206,14 @@ impl<A: Arena, B: BarrierPair> FrozenSegment<'_, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for FrozenSegment<'_, A, B> {
     fn drop(&mut self) {
-        self.heap.frozen().unregister(self.record());
-        // SAFETY: the record is of this heap's table, was just unregistered, and belongs to this value alone.
-        unsafe { self.heap.frozen().leave(self.record) };
+        let (heap, record) = (self.heap, self.record);
+        let _leave = Defer::new(|| {
+            // SAFETY: the record is of this heap's table, was just unregistered, and belongs to this value alone.
+            unsafe { heap.frozen().leave(record) };
+        });
+        let segment = self.event_address();
+        heap.frozen().unregister(self.record());
+        heap.arena().event(Event::DropFrozen { heap: heap.event_address(), segment });
     }
 }
 

@@ -421,6 +421,14 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Heap<'_, A, B> {
     fn drop(&mut self) {
+        self.free_all();
+        self.arena.event(Event::DropHeap { heap: self.event_address() });
+    }
+}
+
+impl<A: Arena, B: BarrierPair> Heap<'_, A, B> {
+    /// Takes the heap off the list of heaps, and frees all that it has. It is being dropped.
+    fn free_all(&mut self) {
         listing::unlist(*self.place.get_mut());
         self.workspace.end(&self.arena);
         // The walk reads a node's link before it yields the node, so each may be freed as it comes.

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use tripoint_core::internal::Defer;
-use tripoint_core::{Arena, BarrierPair, Error, Result};
+use tripoint_core::{Arena, BarrierPair, Error, Event, Result};
 
 use crate::heaps::attendance::{Attendance, Place};
 use crate::heaps::heap::Heap;
@@ -47,6 +47,12 @@ impl<'h, A: Arena, B: BarrierPair> Heap<'h, A, B> {
             return Err(STOPPED_HERE);
         }
         let record = self.claim()?;
+        // SAFETY: it was just claimed in this heap, is away, and is used by nothing else if a hook unwinds.
+        let unwound = Defer::new(|| unsafe { self.release(record) });
+        // SAFETY: records are valid as long as their heap, and only ever borrowed shared.
+        let mutator = unsafe { record.as_ref() }.number;
+        self.arena().event(Event::RegisterMutator { heap: self.event_address(), mutator });
+        core::mem::forget(unwound);
         // SAFETY: it was just claimed in this heap.
         Ok(unsafe { Mutator::begin(self, record, Location::caller()) })
     }
@@ -158,9 +164,11 @@ impl<'h, A: Arena, B: BarrierPair> Mutator<'h, A, B> {
 
 impl<A: Arena, B: BarrierPair> Drop for Mutator<'_, A, B> {
     fn drop(&mut self) {
-        self.attendance().leave(Place::Away, self.heap.waiting());
+        let (heap, record, mutator) = (self.heap, self.record, self.number());
+        self.attendance().leave(Place::Away, heap.waiting());
         // SAFETY: the record was claimed in this heap for this mutator, which is being dropped.
-        unsafe { self.heap.release(self.record) };
+        let _release = Defer::new(|| unsafe { heap.release(record) });
+        heap.arena().event(Event::DropMutator { heap: heap.event_address(), mutator });
     }
 }
 

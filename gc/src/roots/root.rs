@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::NonNull;
 
-use tripoint_core::Lock;
+use tripoint_core::{Addr, Lock};
 
 use crate::list::Linked;
 use crate::roots::stack::Stack;
@@ -54,6 +54,25 @@ pub(crate) enum Place {
     Pairs(NonNull<Lock<Pairs>>) = 7,
 }
 
+impl Place {
+    /// What is registered, as an event says it: the name of its kind, an address, a number of words, and their tag.
+    pub(crate) fn registered(self) -> (&'static str, Addr, usize, Tag) {
+        let none = Tag::default();
+        match self {
+            Self::Table { base, count, tag } => ("table", Addr::of(base.as_ptr()), count, tag),
+            Self::Weak { base, count, tag } => ("weak table", Addr::of(base.as_ptr()), count, tag),
+            Self::Ambiguous { base, count } => ("ambiguous area", Addr::of(base.as_ptr()), count, none),
+            // SAFETY: the stack is part of what a heap keeps of a mutator, as long as the heap lives, and is only ever
+            // borrowed shared.
+            Self::Stack(stack) => ("stack", unsafe { stack.as_ref() }.cold_end(), 0, none),
+            Self::Function { data, .. } => ("function", Addr::of(data), 0, none),
+            Self::WeakFunction { data, .. } => ("weak function", Addr::of(data), 0, none),
+            Self::ShortFunction { data, .. } => ("short weak function", Addr::of(data), 0, none),
+            Self::Pairs(pairs) => ("pairs of a transform", Addr::of(pairs.as_ptr()), 0, none),
+        }
+    }
+}
+
 /// Distinguishes a root from the others of its heap ([`Root::id`](crate::Root::id)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RootId(usize);
@@ -90,7 +109,12 @@ impl RootRecord {
 
     /// The root's identifier: records that are in the list at the same time are at different places.
     pub(crate) fn id(&self) -> RootId {
-        RootId(core::ptr::from_ref(self).addr())
+        RootId(self.event_address().get())
+    }
+
+    /// Its address, by which events name it.
+    pub(crate) fn event_address(&self) -> Addr {
+        Addr::of(self)
     }
 
     /// Ends the registration of a stack: the record was taken off the list.

@@ -15,7 +15,7 @@ use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::{AtomicPtr, Defer, Ordering};
-use tripoint_core::{Error, Result, aver};
+use tripoint_core::{Addr, Error, Result, aver};
 
 use crate::at_stop::AtStop;
 use crate::roots::spill::{Registers, spill};
@@ -54,6 +54,11 @@ impl Stack {
         }
         self.cold_end.store(cold_end.as_ptr(), Ordering::Release);
         Ok(())
+    }
+
+    /// The cold end; zero if no part is a root.
+    pub(crate) fn cold_end(&self) -> Addr {
+        Addr::of(self.cold_end.load(Ordering::Acquire))
     }
 
     /// The stack is no longer a root.

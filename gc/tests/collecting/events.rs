@@ -8,7 +8,10 @@ use std::sync::Mutex;
 use std::thread;
 
 use crate::common::{TestHeap, WORD, Yield, make, point, pool};
-use tripoint_core::{Addr, ClientArena, ClientArenaOptions, Event, EventHook, SymmetricFence};
+use tripoint_core::{
+    Addr, AddrRange, Arena as _, ClientArena, ClientArenaOptions, Event, EventHook, PoolClass as _, PoolId,
+    SymmetricFence,
+};
 use tripoint_gc::{Heap, HeapOptions, Leaf, Postponed, Traced};
 use tripoint_oracle::Party;
 
@@ -109,6 +112,41 @@ fn a_collection_reports_its_stop_and_what_it_found() {
         assert_eq!(recorder.take(), of_collection(address, 0, [0, 0, 5 * WORD]));
         assert_eq!(heap.counts().pauses.get(), 0, "no mutator waited");
     });
+}
+
+/// Keeps the flips.
+#[derive(Default)]
+struct Flips(Mutex<Vec<(PoolId, Addr, AddrRange)>>);
+
+impl EventHook for Flips {
+    fn event(&self, event: Event) {
+        if let Event::Flip { pool, buffer, objects } = event {
+            self.0.lock().unwrap().push((pool, buffer, objects));
+        }
+    }
+}
+
+/// A collection flips the points that have memory and a rank, once each, and says which objects it saw.
+#[test]
+fn flips_at_a_stop_are_reported_with_the_objects_that_they_saw() {
+    let flips = Flips::default();
+    let mut memory = Box::new_uninit_slice(256 << 10);
+    let options = ClientArenaOptions { grain: Some(1 << 10), event_hook: Some(&flips) };
+    let arena = ClientArena::create(&mut memory, options).unwrap();
+    let heap = Heap::create(&arena, HeapOptions { barrier: SymmetricFence, parking: Some(&Yield) }).unwrap();
+    let (nodes, leaves) = (pool::<Traced>(&heap, 0), pool::<Leaf>(&heap, 0));
+    let mut mutator = heap.register().unwrap();
+    let (mut point_of_nodes, mut point_of_leaves) = (point(&nodes, &mutator), point(&leaves, &mutator));
+    let _without_memory = point(&nodes, &mutator);
+    let made = Addr::of(make(&mut point_of_nodes, 1, &[]).unwrap());
+    make(&mut point_of_nodes, 2, &[]).unwrap();
+    // Points of this class have no rank.
+    make(&mut point_of_leaves, 1, &[]).unwrap();
+    mutator.collect(ALL).unwrap();
+    let (id, buffer) = (nodes.header().id(), point_of_nodes.buffer().id());
+    let objects = AddrRange::new(made, Addr::new(made.get() + 2 * 2 * WORD)).unwrap();
+    assert_eq!(*flips.0.lock().unwrap(), [(id, buffer, objects)]);
+    assert_eq!(arena.counts().flips.get(), 1);
 }
 
 #[test]

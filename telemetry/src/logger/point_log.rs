@@ -76,6 +76,11 @@ struct Turn {
     thread: u32,
     /// How many calls of it have begun, one inside another.
     depth: u32,
+    /// The threads that sleep until it is over.
+    sleeping: u32,
+    /// Whether one of these was woken that has not run since: until then, no other is woken, because a thread that makes
+    /// one call after another would wake one at each, in vain.
+    is_one_woken: bool,
 }
 
 #[derive(Debug)]
@@ -223,7 +228,10 @@ impl<O: Write + Send> EventHook for PointLog<O> {
         }
         let (me, mut turn) = (thread_number(), self.turn());
         while turn.thread != 0 && turn.thread != me {
+            turn.sleeping += 1;
             turn = self.over.wait(turn).unwrap_or_else(PoisonError::into_inner);
+            turn.sleeping -= 1;
+            turn.is_one_woken = false;
         }
         turn.thread = me;
         turn.depth += 1;
@@ -238,7 +246,11 @@ impl<O: Write + Send> EventHook for PointLog<O> {
             turn.depth = turn.depth.saturating_sub(1);
             if turn.depth == 0 {
                 turn.thread = 0;
-                self.over.notify_one();
+                if turn.sleeping > 0 && !turn.is_one_woken {
+                    turn.is_one_woken = true;
+                    drop(turn);
+                    self.over.notify_one();
+                }
             }
         }
     }

@@ -25,6 +25,9 @@ use tripoint_telemetry::reader::{
     Counters, Events, Fields, Gap, Item, OpenError, Reader, RecordedEvent, Start, SwitchesFile, TallyNumbers,
 };
 
+/// A kind that no version has.
+const UNKNOWN: u16 = 999;
+
 /// A file in a folder for temporary files, removed when it is dropped.
 struct TemporaryFile(PathBuf);
 
@@ -136,7 +139,7 @@ fn fields_are_typed() {
 #[test]
 fn what_is_unknown_is_shown_as_numbers() {
     let mut file = NaiveFile::new(1, 2);
-    file.rings[0].write(999, 0, &[1, 2]);
+    file.rings[0].write(UNKNOWN, 0, &[1, 2]);
     file.rings[0].write(EventKind::Extend as u16, 0, &[1, 2]); // two fields are missing
     file.rings[0].write(EventKind::Marker as u16, 0, &[1, 65]); // longer than any text, and than the record
     let reader = Reader::from_bytes(file.bytes()).unwrap();
@@ -147,7 +150,7 @@ fn what_is_unknown_is_shown_as_numbers() {
             other => panic!("{other}"),
         })
         .collect();
-    assert_eq!(kinds, [(999, 5), (EventKind::Extend as u16, 5), (EventKind::Marker as u16, 5)]);
+    assert_eq!(kinds, [(UNKNOWN, 5), (EventKind::Extend as u16, 5), (EventKind::Marker as u16, 5)]);
 }
 
 /// Whether an event is the one that was written.
@@ -167,7 +170,7 @@ fn write_events(file: &mut NaiveFile, ring: usize, count: u64) {
         let fields: Vec<_> = core::iter::once(number).chain(words_of_text(&name, 64)).collect();
         let time = number * (2 + ring as u64);
         if number % 7 == 6 {
-            file.rings[ring].write(63, time, &fields);
+            file.rings[ring].write(UNKNOWN, time, &fields);
         } else {
             file.rings[ring].write(EventKind::Marker as u16, time, &fields);
         }

@@ -191,7 +191,7 @@ pub(crate) fn all_events() -> Vec<Expected> {
         (Event::PostponeStop { heap, mutator: 7 }, EventKind::PostponeStop, mutator.clone(), vec![]),
         (Event::EndStop { heap }, EventKind::EndStop, vec![], vec![]),
         (Event::GiveWay { heap, mutator: 7 }, EventKind::GiveWay, mutator.clone(), vec![]),
-        (Event::GoOn { heap, mutator: 7 }, EventKind::GoOn, mutator, vec![]),
+        (Event::GoOn { heap, mutator: 7 }, EventKind::GoOn, mutator.clone(), vec![]),
         (
             Event::BeginCollection { heap, reason: "request" },
             EventKind::BeginCollection,
@@ -224,6 +224,34 @@ pub(crate) fn all_events() -> Vec<Expected> {
             ],
             vec![],
         ),
+        (Event::RegisterMutator { heap, mutator: 7 }, EventKind::RegisterMutator, mutator.clone(), vec![]),
+        (Event::DropMutator { heap, mutator: 7 }, EventKind::DropMutator, mutator, vec![]),
+        (
+            Event::RegisterRoot { heap, root: buffer, base, words: 12, mask: 3, pattern: 1, kind: "table" },
+            EventKind::RegisterRoot,
+            vec![("base", 0xba5e), ("words", 12), ("mask", 3), ("pattern", 1)],
+            vec![("kind", "table")],
+        ),
+        (Event::DropRoot { heap, root: buffer }, EventKind::DropRoot, vec![], vec![]),
+        (
+            Event::RegisterFrozen {
+                heap,
+                segment: buffer,
+                memory: range(),
+                objects: AddrRange::with_size(addr(0x1010), 0x40).unwrap(),
+            },
+            EventKind::RegisterFrozen,
+            vec![("base", 0x1000), ("size", 0x500), ("first", 0x1010), ("filled", 0x40)],
+            vec![],
+        ),
+        (
+            Event::UpdateFrozen { heap, segment: buffer, filled: 0x60 },
+            EventKind::UpdateFrozen,
+            vec![("filled", 0x60)],
+            vec![],
+        ),
+        (Event::DropFrozen { heap, segment: buffer }, EventKind::DropFrozen, vec![], vec![]),
+        (Event::DropHeap { heap }, EventKind::DropHeap, vec![], vec![]),
         (
             Event::Phase { from: "Warmup", to: "SteadyState" },
             EventKind::Phase,
@@ -264,7 +292,8 @@ fn has_words(found: &Found, words: &[(&'static str, u64)]) -> bool {
     words.iter().all(|(name, word)| found.words.get(name) == Some(word))
         && more.iter().all(|(name, word)| found.words.get(name).is_none_or(|found| found == word))
         && found.words.keys().all(|name| {
-            ["arena", "pool", "buffer", "heap"].contains(name) || words.iter().any(|(word, _)| word == name)
+            ["arena", "pool", "buffer", "heap", "root", "segment"].contains(name)
+                || words.iter().any(|(word, _)| word == name)
         })
 }
 
@@ -307,7 +336,7 @@ fn addresses_are_left_out_if_that_is_switched_on() {
             for found in &found {
                 assert_eq!(found.head.without_addresses, without);
                 assert_eq!(found.site.is_empty(), without);
-                for name in ["base", "object", "init", "address"] {
+                for name in ["base", "object", "init", "address", "first"] {
                     assert!(found.words.get(name).is_none_or(|&word| (word == 0) == without), "{found:?}");
                 }
             }

@@ -114,7 +114,14 @@ fn the_program_names_every_probe_and_each_is_one_nop() {
 
 /// What a debugger prints of each event: its arguments in order, a site by what it points to.
 fn expected() -> Vec<String> {
-    let shared = [("arena", 1), ("pool", 9), ("buffer", 0xb000), ("heap", 0xb000)];
+    let shared = [
+        ("arena", 1),
+        ("pool", 9),
+        ("buffer", 0xb000),
+        ("heap", 0xb000),
+        ("root", 0xb000),
+        ("segment", 0xb000),
+    ];
     let line = |(index, (_, kind, words, texts)): (usize, &crate::events::Expected)| {
         let field = |field: &Field| match field.form {
             FieldForm::Text => texts.iter().find(|(name, _)| *name == field.name).unwrap().1.to_owned(),

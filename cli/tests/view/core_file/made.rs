@@ -22,6 +22,7 @@ const TAIL: usize = 0x400;
 const RING_RECORDS: usize = 4;
 const RECORD_WORDS: usize = 17;
 const VERSION: u64 = 2;
+const CLASSES: u64 = ViolationClass::ALL.len() as u64;
 
 /// Memory whose words have 4 or 8 bytes.
 struct Memory {
@@ -40,7 +41,7 @@ impl Memory {
 }
 
 /// A thread with an alarm and six records in a ring of four.
-fn memory(word: usize, version: u64) -> Memory {
+fn memory(word: usize, version: u64, classes: u64) -> Memory {
     let mut memory = Memory { word, address: ADDRESS, bytes: vec![0; BYTES] };
     let w = word as u64;
     memory.bytes[LAYOUT..LAYOUT + 16].copy_from_slice(b"tripointcontract");
@@ -58,7 +59,7 @@ fn memory(word: usize, version: u64) -> Memory {
             name_size,
             accounts,
             account_size,
-            ViolationClass::ALL.len() as u64,
+            classes,
             0,
             w,
             OWN as u64,
@@ -87,11 +88,15 @@ fn memory(word: usize, version: u64) -> Memory {
 }
 
 pub(crate) fn core(path: &Path, word: usize, rest: u64) {
-    write(path, &memory(word, VERSION), rest);
+    write(path, &memory(word, VERSION, CLASSES), rest);
 }
 
 pub(super) fn core_with_version(path: &Path, version: u64) {
-    write(path, &memory(8, version), 0);
+    write(path, &memory(8, version, CLASSES), 0);
+}
+
+pub(super) fn core_with_classes(path: &Path, classes: u64) {
+    write(path, &memory(8, VERSION, classes), 0);
 }
 
 /// One with a listing of no heaps.

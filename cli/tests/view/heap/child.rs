@@ -19,7 +19,8 @@ use tripoint_gc::{
 use super::{KNOWN, MODE};
 
 type Arena<'a> = &'a ArenaVm;
-type In<'g, 'a> = Inside<'g, Arena<'a>>;
+pub(super) type In<'g, 'a> = Inside<'g, Arena<'a>>;
+pub(super) type Objects<'h, 'a> = TypedObjects<'h, Arena<'a>>;
 
 object_types! {
     /// No references.
@@ -123,11 +124,7 @@ struct Graph<'o> {
     _table: Rooted<'o, Table<'static>>,
 }
 
-fn graph<'o, 'a>(
-    objects: &'o TypedObjects<'_, Arena<'a>>,
-    inside: &In<'_, 'a>,
-    tally: &mut Tally,
-) -> Graph<'o> {
+fn graph<'o, 'a>(objects: &'o Objects<'_, 'a>, inside: &In<'_, 'a>, tally: &mut Tally) -> Graph<'o> {
     tally.value::<Needle>("Needle");
     tally.value::<Holder<'_>>("Holder");
     let needle = inside.alloc(Needle(7)).unwrap();
@@ -203,7 +200,7 @@ pub(super) fn arena() -> ArenaVm {
 }
 
 /// Makes an arena, a heap and typed objects, and calls `body`.
-fn with_objects(body: impl for<'h, 'a> FnOnce(&'h Heap<'h, Arena<'a>>, &TypedObjects<'h, Arena<'a>>)) {
+pub(super) fn with_objects(body: impl for<'h, 'a> FnOnce(&'h Heap<'h, Arena<'a>>, &Objects<'h, 'a>)) {
     let arena = arena();
     let heap = Heap::create(&arena, HeapOptions::default()).unwrap();
     let objects = TypedObjects::create(&heap, SweptOptions::default()).unwrap();
@@ -211,7 +208,7 @@ fn with_objects(body: impl for<'h, 'a> FnOnce(&'h Heap<'h, Arena<'a>>, &TypedObj
 }
 
 /// Some objects are old, some are young and in buffers, and some are dead.
-fn plain(objects: &TypedObjects<'_, Arena<'_>>, tally: &mut Tally) -> Value {
+fn plain(objects: &Objects<'_, '_>, tally: &mut Tally) -> Value {
     let mut mutator = objects.register().unwrap();
     let graph = mutator.enter(|inside| graph(objects, inside, tally));
     // What nothing leads to is freed, and is no part of the tally: two enums with a leaf.
@@ -325,12 +322,13 @@ pub(super) fn run() {
             stay(&known(&tally, &json!({ "thread": thread })));
         }),
         "cells" => super::cells::run(),
+        "guide" => super::guide::child(),
         other => panic!("there is no mode {other}"),
     }
 }
 
 /// Three threads have a mutator each, with objects in its buffers, and one is inside.
-fn threads(objects: &TypedObjects<'_, Arena<'_>>, tally: Tally) {
+fn threads(objects: &Objects<'_, '_>, tally: Tally) {
     let tally = Mutex::new(tally);
     std::thread::scope(|scope| {
         let (ready, all_ready) = channel();

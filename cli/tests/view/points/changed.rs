@@ -105,9 +105,7 @@ fn a_log_with_another_outcome_diverges_at_its_event() {
             let RecordKind::Event(kind) = head(&log.words[start..]).kind else { continue };
             let Some((_, names)) = OUTCOMES.iter().find(|(outcome, _)| *outcome == kind) else { continue };
             let name = names[random.below(names.len())];
-            let index = kind.fields().iter().position(|field| field.name == name).unwrap();
-            assert!(kind.fields()[..index].iter().all(|field| field.form != FieldForm::Text));
-            break (number, start + HEAD_WORDS + index);
+            break (number, start + HEAD_WORDS + index_of(kind, name));
         };
         // At least a granule more.
         log.words[place] += 16 * (4 + random.below(1000) as u64);
@@ -120,6 +118,45 @@ fn a_log_with_another_outcome_diverges_at_its_event() {
         };
         assert!(found, "seed {seed}, event {number}: {:?} {}{}", ran.status, ran.out, ran.err);
     }
+}
+
+/// A heap is not in the replay, and what the log says of it is checked (design/point-log.md `.heaps`).
+#[test]
+fn a_log_with_another_event_of_a_heap_is_refused_or_diverges_there() {
+    let log = programs::collected(200);
+    for (kind, name, status, why) in [
+        (EventKind::Flip, "size", 1, "objects from +"),
+        (EventKind::DropMutator, "mutator", 2, "its heap has no such mutator"),
+        (EventKind::DropRoot, "root", 2, "its heap has no such root"),
+        (EventKind::UpdateFrozen, "filled", 2, "its objects are not in its memory"),
+        (EventKind::DropFrozen, "segment", 2, "its heap has no such frozen segment"),
+        (EventKind::EndStop, "heap", 2, "its heap is not stopped by this thread"),
+        (EventKind::EndCollection, "heap", 2, "its heap is not stopped by this thread"),
+    ] {
+        let mut log = Parsed::new(&log.log);
+        let is_of_kind =
+            |event: &core::ops::Range<usize>| head(&log.words[event.start..]).kind == RecordKind::Event(kind);
+        let number = log.events.iter().position(is_of_kind).unwrap();
+        let place = log.events[number].start + HEAD_WORDS + index_of(kind, name);
+        log.words[place] += 1 << 16;
+        log.sign();
+        let ran = replay(&[], &log.bytes());
+        let says = if status == 1 { &ran.out } else { &ran.err };
+        assert!(
+            ran.status == Some(status) && says.contains(&format!("event {number}")) && says.contains(why),
+            "{kind:?}, event {number}: {:?} {}{}",
+            ran.status,
+            ran.out,
+            ran.err
+        );
+    }
+}
+
+/// Which word of an event's fields has this name.
+fn index_of(kind: EventKind, name: &str) -> usize {
+    let index = kind.fields().iter().position(|field| field.name == name).unwrap();
+    assert!(kind.fields()[..index].iter().all(|field| field.form != FieldForm::Text));
+    index
 }
 
 /// A seed that is printed if the test fails, or that of `TRIPOINT_SEED`.

@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc;
@@ -411,6 +412,54 @@ pub(super) fn mutators(steps: usize) -> Logged {
                 });
             }
         });
+    })
+}
+
+/// Two mutators allocate in one pool of a heap that has roots and frozen segments. Each collects now and then, also between a
+/// reserve and its commit, which fails then.
+pub(super) fn collected(steps: usize) -> Logged {
+    const FROZEN: usize = 4096;
+    let mut words = vec![0_usize; 16];
+    let mut memory = vec![0_u64; FROZEN / size_of::<u64>()];
+    let words = NonNull::from(words.as_mut_slice()).cast::<usize>();
+    let base = NonNull::from(memory.as_mut_slice()).cast::<u8>();
+    log_of(16 << 20, |arena, log| {
+        let heap = Heap::create(arena, HeapOptions::default()).unwrap();
+        // SAFETY: the words outlive the root, and no thread writes them.
+        let root = unsafe { heap.root_ambiguous(words, 16) }.unwrap();
+        // SAFETY: the memory is that of a vector, which has that many bytes.
+        let block = unsafe { Block::new(base, FROZEN) };
+        // SAFETY: the memory outlives the segment, does not change, and has no references.
+        let mut frozen = unsafe { heap.register_frozen(block, 64..1024) }.unwrap();
+        // SAFETY: the memory outlives the call, does not change, and has no references.
+        assert!(unsafe { heap.register_frozen(block, 64..1024) }.is_err(), "it is one already");
+        // SAFETY: whole objects of this format lie up to there, and have no references.
+        unsafe { frozen.update(2048) }.unwrap();
+        let pool: Ams<'_, _, _, Granules> = Ams::create(&heap, Granules, SweptOptions::default()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut mutator = heap.register().unwrap();
+                    // SAFETY: this thread has the mutator, and uses the point while the mutator is running.
+                    let attend = |buffer: &MutatorBuffer| unsafe { buffer.attend(&mutator) };
+                    let made = AllocationPoint::create_in(&pool, BufferKind::Mutator, logger(log), attend);
+                    let mut point = made.unwrap();
+                    for step in 1..=steps {
+                        let objects = point.reserve(Layout::new::<[u8; 20 * GRANULE]>()).unwrap();
+                        let collects = step % 50 == 0;
+                        if collects {
+                            mutator.collect(Duration::MAX).unwrap();
+                        } else if step % 5 == 0 {
+                            mutator.poll();
+                        }
+                        // SAFETY: objects of this format may have any contents.
+                        let stands = unsafe { objects.commit() }.is_ok();
+                        assert!(!(stands && collects), "a flip came between the reserve and the commit");
+                    }
+                });
+            }
+        });
+        drop((frozen, root));
     })
 }
 
