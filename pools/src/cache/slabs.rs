@@ -37,7 +37,7 @@ struct Header {
     bits: [usize; SLAB_WORDS],
 }
 
-/// The number of words that have a bit for each of so many blocks.
+/// The number of words that have a bit for each block.
 const fn words_for(blocks: usize) -> usize {
     blocks.div_ceil(BITS)
 }
@@ -50,7 +50,7 @@ const fn words_for(blocks: usize) -> usize {
 struct Slab(NonNull<u8>);
 
 impl Slab {
-    fn header(self) -> NonNull<Header> {
+    fn front(self) -> NonNull<Header> {
         // SAFETY: a slab has room for the header at that offset.
         unsafe { self.0.add(header_in_slab(self.0.addr().get())) }.cast()
     }
@@ -59,7 +59,7 @@ impl Slab {
     /// - The caller has the lock of the slab's class, and uses no other reference to this header.
     unsafe fn header_mut<'a>(self) -> &'a mut Header {
         // SAFETY: the invariant of the type, and what the caller promises.
-        unsafe { self.header().as_mut() }
+        unsafe { self.front().as_mut() }
     }
 
     /// The block at an index.
@@ -151,7 +151,7 @@ impl SlabClass {
             *word = if left < BITS { (1 << left) - 1 } else { usize::MAX };
         }
         // SAFETY: aligned for the header, with room for it; nothing uses the memory.
-        unsafe { slab.header().write(Header { next: None, previous: None, free, first: 0, bits }) };
+        unsafe { slab.front().write(Header { next: None, previous: None, free, first: 0, bits }) };
         // SAFETY: a slab, of this class from now on.
         unsafe { self.0.lock().push(slab) };
     }

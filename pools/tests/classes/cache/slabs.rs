@@ -220,18 +220,19 @@ fn the_check_of_a_depot_finds_damage_in_slabs() {
     for offset in (0..front).step_by(size_of::<usize>()) {
         // SAFETY: an aligned word in front of the first block, which only this thread uses.
         let word = unsafe { slab.add(offset) }.cast::<usize>();
-        // SAFETY: as above. What is neither the count nor a bit is zero.
+        // What is neither the count nor a bit is zero.
+        // SAFETY: an aligned word in front of the first block, which the slab wrote or the test zeroed.
         let value = unsafe { word.read() };
         if value != 0 {
             // One more, or one that is free already; the highest bit, of a block that there is not.
             for damage in [value ^ 1, value | 1 << (usize::BITS - 1)] {
-                // SAFETY: as above; it is put right again.
+                // SAFETY: an aligned word that only this thread uses; it is put right again.
                 unsafe { word.write(damage) };
                 depot.check(CheckLevel::Shallow).unwrap();
                 assert!(depot.check(CheckLevel::Deep).is_err(), "{damage:#x} at {offset} goes unseen");
                 damaged += 1;
             }
-            // SAFETY: as above.
+            // SAFETY: an aligned word that only this thread uses.
             unsafe { word.write(value) };
             depot.check(CheckLevel::Deep).unwrap();
         }

@@ -4,7 +4,11 @@
 mod sums;
 
 use crate::law::laws;
-use sums::{BLOCK_ALIGN, batch_of, first_portion, may_keep_more, portion_within, smaller_portion, step_of};
+use sums::{
+    BLOCK_ALIGN, LARGEST_IN_SLAB, SLAB_SIZE, SLAB_WORDS, batch_of, blocks_in_slab, first_portion,
+    header_in_slab, index_in_slab, may_keep_more, offset_in_slab, place_in_slab, portion_within, reciprocal,
+    smaller_portion, step_of,
+};
 
 laws! {
     /// A table with an entry for each step finds the class that a search for the size itself would find: no class lies between.
@@ -57,5 +61,29 @@ laws! {
     fn a_cache_keeps_no_more_than_its_share(cached: usize, total: usize) given true; {
         let is_share = |times: usize| cached.checked_mul(times).is_some_and(|times| times <= total);
         may_keep_more(cached, total) == (is_share(32) || is_share(4) && cached <= 512 << 10)
+    }
+
+    /// A block of a slab lies in it, aligned, behind the header and the bits of any slab.
+    fn a_block_of_a_slab_lies_behind_its_front(base: usize, size: u16, index: u16)
+    given size != 0 && (size as usize).is_multiple_of(BLOCK_ALIGN) && size as usize <= LARGEST_IN_SLAB
+        && (index as usize) < blocks_in_slab(size as usize); {
+        let place = place_in_slab(size as usize, index as usize);
+        let front = header_in_slab(base) + (4 + SLAB_WORDS) * size_of::<usize>();
+        front <= place && place.is_multiple_of(BLOCK_ALIGN) && place + size as usize <= SLAB_SIZE
+    }
+
+    /// What is found from the address of a block is its slab.
+    fn a_block_leads_to_its_slab(base: usize, place: usize)
+    given base.is_multiple_of(SLAB_SIZE) && place < SLAB_SIZE; { offset_in_slab(base + place) == place }
+
+    fn the_smallest_blocks_have_their_bits(index: u16) given (index as usize) < blocks_in_slab(BLOCK_ALIGN); {
+        let found = index_in_slab(reciprocal(BLOCK_ALIGN), place_in_slab(BLOCK_ALIGN, index as usize));
+        found == index as usize && found < SLAB_WORDS * usize::BITS as usize
+    }
+
+    /// Of a size that is no power of two. A test of the pools goes through all sizes.
+    fn blocks_of_three_steps_have_their_bits(index: u16) given (index as usize) < blocks_in_slab(3 * BLOCK_ALIGN); {
+        let size = 3 * BLOCK_ALIGN;
+        index_in_slab(reciprocal(size), place_in_slab(size, index as usize)) == index as usize
     }
 }
