@@ -59,8 +59,8 @@ fn objects_pass_between_threads_that_end() {
     assert_eq!(unsafe { moved.add(LAYOUT.size() - 1).read() }, 1);
     // SAFETY: resized to this layout, freed once.
     unsafe { POOL.dealloc(moved, Layout::from_size_align(1000, LAYOUT.align()).unwrap()) };
-    POOL.depot().unwrap().flush();
     POOL.flush_thread();
+    POOL.depot().unwrap().flush();
     let sizes = POOL.pool().unwrap().sizes();
     assert!(sizes.total - sizes.free < 8192, "only this thread's cache itself is left");
 }

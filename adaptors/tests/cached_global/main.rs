@@ -60,10 +60,11 @@ unsafe fn free_filled(allocator: &impl GlobalAlloc, object: *mut u8, size: usize
     unsafe { allocator.dealloc(object, layout(size)) };
 }
 
-/// The bytes in use in a pool that are not in its depot.
+/// The bytes in use in a pool when its depot has returned what no one uses.
 fn used<K: ThreadCached>(allocator: &CachedGlobalPool<K>) -> usize {
+    allocator.flush_depot();
     let sizes = allocator.pool().unwrap().sizes();
-    sizes.total - sizes.free - allocator.depot().unwrap().kept()
+    sizes.total - sizes.free
 }
 
 #[test]
