@@ -1,5 +1,4 @@
-//! The exchange of batches between caches through a depot: any number of threads, batches and classes, and a bound that
-//! may change.
+//! The exchange of batches between caches through a depot: any number of threads, batches and classes, and any bound.
 //!
 //! A stack of batches is changed under its lock; the bytes that the depot keeps are counted beside it, by
 //! read-modify-writes. So x86's memory shows no other order than sequential consistency does.
@@ -11,8 +10,6 @@ verus! {
 pub struct State {
     pub kept: int,
     pub bound: int,
-    /// The largest bound that there was.
-    pub most: int,
     // The bytes of all batches that are counted in and not pushed yet, that are on a stack, and that are taken and not counted
     // out yet. A batch that a step is about is one of them: so its bytes are no more than theirs.
     pub coming: int,
@@ -27,8 +24,7 @@ impl State {
         &&& 0 <= self.going
         // Less, once a stack was lost.
         &&& self.coming + self.stacked + self.going <= self.kept
-        &&& self.kept <= self.most
-        &&& 0 <= self.bound <= self.most
+        &&& self.kept <= self.bound
     }
 }
 
@@ -36,26 +32,15 @@ proof fn begins(bound: int) -> (t: State)
     requires 0 <= bound,
     ensures t.holds(),
 {
-    State { kept: 0, bound, most: bound, coming: 0, stacked: 0, going: 0 }
+    State { kept: 0, bound, coming: 0, stacked: 0, going: 0 }
 }
 
-/// The pool grows or shrinks.
-proof fn bound_changes(s: State, bound: int) -> (t: State)
-    requires
-        s.holds(),
-        0 <= bound,
-    ensures t.holds(),
-{
-    State { bound, most: if s.most < bound { bound } else { s.most }, ..s }
-}
-
-/// A batch is counted in by an exchange that finds the sum as it was; the bound was loaded before.
-proof fn admit(s: State, size: int, loaded: int) -> (t: State)
+/// A batch is counted in by an exchange that finds the sum as it was.
+proof fn admit(s: State, size: int) -> (t: State)
     requires
         s.holds(),
         0 <= size,
-        loaded <= s.most,
-        s.kept + size <= loaded,
+        s.kept + size <= s.bound,
     ensures t.holds(),
 {
     State { kept: s.kept + size, coming: s.coming + size, ..s }
@@ -87,7 +72,7 @@ proof fn take(s: State, size: int) -> (t: State)
     ensures t.holds(),
 {
     // The stacks have no more than the depot may keep.
-    assert(s.stacked <= s.most);
+    assert(s.stacked <= s.bound);
     State { stacked: s.stacked - size, going: s.going + size, ..s }
 }
 
