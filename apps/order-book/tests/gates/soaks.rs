@@ -21,21 +21,47 @@ fn soak_fails_at_a_burst() {
     assert_tells_of_a_burst(&output, 1_000);
 }
 
+/// What the real book must not tell of. Tail latency and resident memory of seconds say nothing, so they are left out.
+const FAULTS: [&str; 7] =
+    ["exit status", "alarms:", "violations:", "records lost:", "calls:", "trace:", "steady part:"];
+
+/// How many pages the kernel has moved; none if it does not count them.
+fn pages_moved() -> Option<u64> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find_map(|line| line.strip_prefix("pgmigrate_success ")?.parse().ok())
+}
+
+/// What a run returns, which also says whether it holds. If it does not and the kernel moved pages meanwhile, whose next
+/// touch is a fault (design/order-book.md, Limits), it runs again, twice at most.
+fn unmoved<T>(mut run: impl FnMut() -> (T, bool)) -> T {
+    for left in (0..3).rev() {
+        let before = pages_moved();
+        let (ran, holds) = run();
+        if holds || left == 0 || pages_moved() == before {
+            return ran;
+        }
+        println!("run again: the kernel moved pages, {before:?} until then and {:?} now", pages_moved());
+    }
+    unreachable!("the last run returns")
+}
+
 /// `.soak.live`, `.soak.rotate`, of the real book.
 #[test]
 fn rounds_differ_by_their_seed_and_traces_rotate() {
     if !has_python() {
         return;
     }
-    let reports = scratch("soak");
     let arguments =
         ["--seconds", "4", "--round", "2", "--rotate", "1", "--seed", "41", "--", "--warmup", "500"];
-    let told = text(&command_of("soak", &reports).args(arguments).output().unwrap());
+    let (reports, told) = unmoved(|| {
+        let reports = scratch("soak");
+        let told = text(&command_of("soak", &reports).args(arguments).output().unwrap());
+        let holds = FAULTS.iter().all(|fault| !told.contains(fault));
+        ((reports, told), holds)
+    });
     assert!(told.contains("round 1: ") && told.contains("round 2: "), "{told}");
-    for fault in
-        ["exit status", "alarms:", "violations:", "records lost:", "calls:", "trace:", "steady part:"]
-    {
-        assert!(!told.contains(fault), "{told}");
+    for line in told.lines() {
+        assert!(FAULTS.iter().all(|fault| !line.contains(fault)), "{line}: see {reports:?}");
     }
     let soak = only_soak(&reports);
     assert!(told.contains(&format!("{}: seed 41, round 1 of 2", soak.display())), "{told}");

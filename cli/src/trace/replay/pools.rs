@@ -38,9 +38,9 @@ impl<'p, P: ManualPool> Cached<'p, P> {
         Self { pool, classes, depot: None, fills: AtomicU64::new(0) }
     }
 
-    /// With a depot that keeps at most `bound` bytes.
+    /// With a depot that keeps at most `bound` bytes, and slabs below it, as a program that has the pool for all.
     pub(super) fn with_depot(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
-        Self { depot: Some(Depot::new(pool, classes, bound)), ..Self::new(pool, classes) }
+        Self { depot: Some(Depot::with_slabs(pool, classes, bound)), ..Self::new(pool, classes) }
     }
 }
 
