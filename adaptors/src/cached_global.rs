@@ -116,7 +116,8 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 ///
 /// An allocation or a free that the thread's cache can serve takes no lock. Caches hand batches of blocks to each
 /// other through a [`Depot`], and return them when their threads end. Objects of more than 16 KiB, or aligned to more than two
-/// words, come from the pool.
+/// words, come from the pool. The depot has [slabs](Depot::with_slabs) if the pool can have them: each size class that is used takes
+/// 64 KiB, so a program should have several MiB.
 ///
 /// As [`GlobalPool`](crate::GlobalPool), it makes its pool at the first request, by a function that must not allocate from
 /// it; never drops it; and ends the program if a hook panics. In addition:

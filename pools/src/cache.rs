@@ -118,7 +118,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     ///
     /// Each class then keeps up to two batches, each of half the blocks that it may keep, but at most
     /// [`Magazine::MAX`](tripoint_core::Magazine::MAX). It begins with few, keeps more as it is used, and less when
-    /// it is not (design/cache.md `.capacity`). What [flushing](Cache::flush) and trips return goes to the pool;
+    /// it is not (design/cache.md `.capacity`). What [flushing](Cache::flush) and trips return goes to the pool, or to slabs;
     /// the whole batches that are kept when the cache is dropped go to the depot.
     ///
     /// # Errors

@@ -452,10 +452,6 @@ unsafe impl<P: ManualPool> Store for DebugPool<P> {
 unsafe impl<P: ManualPool> ManualPool for DebugPool<P> {
     const OBSERVES_OBJECTS: bool = true;
 
-    fn spare(&self) -> usize {
-        self.pool.spare()
-    }
-
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object it is the caller's, nothing uses it, and it was allocated with a fence.
         Self::fenced(layout).is_some_and(|fenced| unsafe { self.pool.set_aside(object, fenced) })

@@ -18,10 +18,11 @@ use tripoint_core::{Addr, AddrRange, Align, Arena, Block, PoolHeader};
 
 pub use node::GRANULE;
 pub(crate) use node::NODE_SIZE;
-use node::{GRANULES, RUNS};
+use node::{GRANULES, Node, RUNS};
 use tree::{Path, Position, Tree};
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
+use crate::placement::{LOOKS, ample_size};
 
 /// The alignment every block of a land has.
 const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
@@ -225,9 +226,12 @@ impl Land {
         if let Some(block) = self.take_fit(min, min, max, align) {
             return Some(block);
         }
-        // Whatever the address, this much holds an aligned `min`.
-        let padding = align.get().checked_sub(GRANULE).filter(|&padding| padding != 0)?;
-        self.take_fit(min.checked_add(padding)?, min, max, align)
+        if align <= GRANULE_ALIGN {
+            return None;
+        }
+        let mut path = Path::new();
+        let (block, range) = self.find_aligned(min, max, align, &mut path)?;
+        self.cut(&mut path, block, range)
     }
 
     /// Takes as many units of `unit` bytes, rounded up to granules, as lie together at the beginning of the first
@@ -250,10 +254,37 @@ impl Land {
     pub fn find_first(&self, min: usize, align: Align) -> Option<Block> {
         let min = GRANULE_ALIGN.round_down(min).max(GRANULE);
         let holds = |block: &Block| aligned_range(*block, min, min, align).is_some();
-        let padding = align.get().saturating_sub(GRANULE);
         self.find_fit(min, &mut Path::new())
             .filter(holds)
-            .or_else(|| self.find_fit(min.checked_add(padding)?, &mut Path::new()))
+            .or_else(|| Some(self.find_aligned(min, min, align, &mut Path::new())?.0))
+    }
+
+    /// The first of a few runs in which `min..=max` aligned bytes happen to fit, or else the first in which they fit wherever it
+    /// lies; with what they take of it, and the path to it.
+    #[cold]
+    fn find_aligned(
+        &self,
+        min: usize,
+        max: usize,
+        align: Align,
+        path: &mut Path<RUNS>,
+    ) -> Option<(Block, AddrRange)> {
+        let watch = self.watch();
+        let fit = |node: Node<RUNS>| {
+            let block = node.block(watch);
+            Some((block, aligned_range(block, min, max, align)?))
+        };
+        let mut next = self.runs.first_fit(min, path, watch);
+        for _ in 0..LOOKS {
+            let node = next?;
+            if let Some(found) = fit(node) {
+                return self.trusted(Some(found));
+            }
+            next = self.runs.next_fit(min, path, watch);
+        }
+        let padded = ample_size(min, align, GRANULE)?;
+        let found = self.runs.first_fit(padded, path, watch).and_then(fit);
+        self.trusted(found)
     }
 
     /// Returns the largest block, the first of several, and leaves it in the land.

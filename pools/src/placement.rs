@@ -5,6 +5,10 @@
 
 use tripoint_core::{Addr, Align};
 
+/// How many free blocks are looked at for one in which aligned bytes happen to fit (design/land.md `.land.align`,
+/// design/pool-tlsf.md `.tlsf.align`).
+pub(crate) const LOOKS: usize = 64;
+
 /// Where in a block of `size` bytes `min` aligned bytes begin, if they fit.
 #[inline]
 pub(crate) fn offset_of(base: Addr, size: usize, min: usize, align: Align) -> Option<usize> {

@@ -297,6 +297,7 @@ fn claims_of_design() -> Vec<Claim> {
             "at most {} blocks are looked at",
             [number(constant("pools/src", "LOOKS"))],
         ),
+        claim("design/land.md", "lie well: {} at most", [number(constant("pools/src", "LOOKS"))]),
         claim(
             "design/contract.md",
             "two rings of {} records of {} words, and {} classes",

@@ -52,12 +52,6 @@ pub unsafe trait ManualPool: PoolClass + Store {
     /// request from then on. The default does nothing.
     fn note_damage(&self) {}
 
-    /// The most bytes of free memory that the pool keeps when objects are freed; what is above returns to its arena. A
-    /// front end that keeps objects for later should not keep more. The default is `usize::MAX`: all, or not known.
-    fn spare(&self) -> usize {
-        usize::MAX
-    }
-
     /// Whether an object of layout `from` may become one of layout `to` in place, as [`Store::resize`] has
     /// it. By default it may if both take the same room and have the same alignment.
     ///

@@ -38,8 +38,8 @@ pub struct CacheClass {
     pub count: usize,
 }
 
-/// The size classes of a cache. Blocks may pass between caches whose classes are
-/// equal.
+/// The size classes of a cache. Blocks may pass between caches of one pool whose classes are equal; those of a depot with
+/// [slabs](crate::Depot::with_slabs) only between its own caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheClasses {
     /// The class of each size up to [`SMALL`], by multiples of [`CacheClass::ALIGN`].

@@ -11,7 +11,8 @@ use super::depot::Depot;
 // layout. All of it is memory of the pool, and valid until it is freed there. A pool may be asked by any thread, and
 // relies on the address of an object alone.
 unsafe impl<P: ManualPool> Store for Depot<'_, P> {
-    /// Allocates, as a cache does that keeps nothing: the block of the class that serves `layout`, from the pool.
+    /// Allocates, as a cache does that keeps nothing: the block of the class that serves `layout`, from a slab or
+    /// the pool.
     ///
     /// # Errors
     /// Those of the pool, after the depot has returned to it all that it keeps and has asked again.
@@ -21,7 +22,7 @@ unsafe impl<P: ManualPool> Store for Depot<'_, P> {
         self.alloc_block(index, block).or_else(|_| self.alloc_flushing(index, block))
     }
 
-    /// Returns an object to the pool that came from here, or from any cache of this depot.
+    /// Frees an object that came from here, or from any cache of this depot.
     unsafe fn free(&self, object: NonNull<u8>, layout: Layout) {
         let index = self.classes().of(layout);
         let block = self.classes().block(layout).unwrap_or(layout);

@@ -77,8 +77,13 @@ impl Slab {
 #[repr(align(64))]
 pub(super) struct SlabClass(Lock<Partial>);
 
+/// The slabs that have free blocks. A slab of which no block is in use is the only one.
 #[derive(Debug)]
-struct Partial(Option<Slab>);
+struct Partial {
+    first: Option<Slab>,
+    /// How many blocks are free in all of them.
+    free: usize,
+}
 
 // SAFETY: slabs are the depot's, on whichever thread it is used; their headers are used under this lock.
 unsafe impl Send for Partial {}
@@ -92,12 +97,12 @@ impl Partial {
         // SAFETY: this is what the lock guards; no other reference to a header is used meanwhile.
         unsafe {
             let header = slab.header_mut();
-            (header.next, header.previous) = (self.0, None);
-            if let Some(next) = self.0 {
+            (header.next, header.previous) = (self.first, None);
+            if let Some(next) = self.first {
                 next.header_mut().previous = Some(slab);
             }
         }
-        self.0 = Some(slab);
+        self.first = Some(slab);
     }
 
     /// Whether there is another slab in the list.
@@ -106,13 +111,17 @@ impl Partial {
     /// - This one is in the list.
     unsafe fn has_others(&self, slab: Slab) -> bool {
         // SAFETY: this is what the lock guards; no other reference to a header is used meanwhile.
-        self.0 != Some(slab) || unsafe { slab.header_mut() }.next.is_some()
+        self.first != Some(slab) || unsafe { slab.header_mut() }.next.is_some()
     }
 
-    /// The slabs of the list.
-    fn iter(&self) -> impl Iterator<Item = Slab> {
+    /// Takes the first slab out if it has none of its `most` blocks in use, and so is the only one.
+    fn take_unused(&mut self, most: usize) -> Option<Slab> {
         // SAFETY: this is what the lock guards; no other reference to a header is used meanwhile.
-        core::iter::successors(self.0, |slab| unsafe { slab.header_mut() }.next)
+        let slab = self.first.filter(|slab| unsafe { slab.header_mut() }.free == most)?;
+        // SAFETY: it is in the list.
+        unsafe { self.remove(slab) };
+        self.free -= most;
+        Some(slab)
     }
 
     /// Takes a slab out.
@@ -125,7 +134,7 @@ impl Partial {
             let &mut Header { next, previous, .. } = slab.header_mut();
             match previous {
                 Some(previous) => previous.header_mut().next = next,
-                None => self.0 = next,
+                None => self.first = next,
             }
             if let Some(next) = next {
                 next.header_mut().previous = previous;
@@ -136,24 +145,33 @@ impl Partial {
 
 impl SlabClass {
     fn new() -> Self {
-        Self(Lock::new(Partial(None)))
+        Self(Lock::new(Partial { first: None, free: 0 }))
     }
 
-    /// Adds a slab that was just allocated, of blocks of `size` bytes.
+    /// Adds a slab that was just allocated, of blocks of `size` bytes. Returns one of them, so that none finds it unused before it
+    /// is used.
     ///
     /// # Safety
     /// - `memory` is a block of [`SLAB`] that nothing uses. It stays valid as long as this is used, or until it is returned.
     /// - It is the size of the class.
-    pub(super) unsafe fn add(&self, memory: NonNull<u8>, size: usize) {
+    pub(super) unsafe fn add(&self, memory: NonNull<u8>, size: usize) -> NonNull<u8> {
         let (slab, free) = (Slab(memory), blocks_in_slab(size));
         let mut bits = [0; SLAB_WORDS];
         for (word, left) in bits.iter_mut().zip((1..=free).rev().step_by(BITS)) {
             *word = if left < BITS { (1 << left) - 1 } else { usize::MAX };
         }
+        let free = free - 1;
+        if let Some(word) = bits.first_mut() {
+            *word &= !1;
+        }
         // SAFETY: aligned for the header, with room for it; nothing uses the memory.
         unsafe { slab.front().write(Header { next: None, previous: None, free, first: 0, bits }) };
+        let partial = &mut *self.0.lock();
+        partial.free += free;
         // SAFETY: a slab, of this class from now on.
-        unsafe { self.0.lock().push(slab) };
+        unsafe { partial.push(slab) };
+        // SAFETY: a slab has more than one block.
+        unsafe { slab.block(size, 0) }
     }
 
     /// Takes free blocks of `size` bytes, until the magazine is full or no slab has any: of a slab, those that lie lowest.
@@ -164,7 +182,7 @@ impl SlabClass {
         let words = words_for(blocks_in_slab(size));
         let partial = &mut *self.0.lock();
         while blocks.room() != 0
-            && let Some(slab) = partial.0
+            && let Some(slab) = partial.first
         {
             // SAFETY: the lock is held, and this is the only header in use until it has no free block.
             let header = unsafe { slab.header_mut() };
@@ -179,6 +197,7 @@ impl SlabClass {
                 }));
                 *word = rest;
                 header.free -= blocks.len() - before;
+                partial.free -= blocks.len() - before;
                 header.first = index;
                 if blocks.room() == 0 {
                     break;
@@ -192,15 +211,15 @@ impl SlabClass {
         }
     }
 
-    /// Frees the blocks of a magazine. Returns the slabs that have no block in use any more; one of them stays if no other slab
-    /// of the class has free blocks.
+    /// Frees the blocks of a magazine. Those that are free already stay in it: the program has freed them twice. Returns the slabs
+    /// that have no block in use any more; one of them stays if no other slab of the class has free blocks.
     ///
     /// # Safety
     /// - They are blocks of this size, which is that of the class. They came from slabs of the class, nothing uses them, and the
     ///   pointers reach all of their slabs.
     pub(super) unsafe fn give_many(&self, size: usize, blocks: &mut Magazine) -> Magazine {
         let (most, reciprocal) = (blocks_in_slab(size), reciprocal(size));
-        let mut unused = Magazine::up_to(Magazine::MAX);
+        let [mut unused, mut twice] = [Magazine::up_to(Magazine::MAX), Magazine::up_to(Magazine::MAX)];
         let partial = &mut *self.0.lock();
         while let Some(block) = blocks.pop() {
             let place = offset_in_slab(block.addr().get());
@@ -209,12 +228,21 @@ impl SlabClass {
             // SAFETY: the lock is held, and this is the only header in use until it is put into or out of the list.
             let header = unsafe { slab.header_mut() };
             let index = index_in_slab(reciprocal, place);
-            let Some(word) = header.bits.get_mut(index / BITS) else { continue };
-            *word |= 1 << (index % BITS);
+            let bit = 1 << (index % BITS);
+            let Some(word) = header.bits.get_mut(index / BITS).filter(|word| **word & bit == 0) else {
+                let _ = twice.push(block);
+                continue;
+            };
+            *word |= bit;
             header.first = header.first.min(index / BITS);
             header.free += 1;
+            partial.free += 1;
             let (was_full, is_unused) = (header.free == 1, header.free == most);
             if was_full {
+                // Now another slab has free blocks.
+                if let Some(other) = partial.take_unused(most) {
+                    let _ = unused.push(other.0);
+                }
                 // SAFETY: a slab of the class, which was in no list.
                 unsafe { partial.push(slab) };
             }
@@ -222,30 +250,25 @@ impl SlabClass {
             if is_unused && unsafe { partial.has_others(slab) } {
                 // SAFETY: it is in the list.
                 unsafe { partial.remove(slab) };
+                partial.free -= most;
                 let _ = unused.push(slab.0);
             }
         }
+        *blocks = twice;
         unused
     }
 
-    /// Takes a slab out that has no block of `size` bytes in use, if there is one.
+    /// Takes the slab out that has no block of `size` bytes in use, if there is one.
     ///
     /// # Safety
     /// - It is the size of the class.
     pub(super) unsafe fn take_unused(&self, size: usize) -> Option<NonNull<u8>> {
-        let mut partial = self.0.lock();
-        // SAFETY: the lock is held, and no other reference to a header is used meanwhile.
-        let is_unused = |slab: &Slab| unsafe { slab.header_mut() }.free == blocks_in_slab(size);
-        let slab = partial.iter().find(is_unused)?;
-        // SAFETY: it is in the list.
-        unsafe { partial.remove(slab) };
-        Some(slab.0)
+        self.0.lock().take_unused(blocks_in_slab(size)).map(|slab| slab.0)
     }
 
     /// How many blocks are free in its slabs.
     pub(super) fn free(&self) -> usize {
-        // SAFETY: the lock is held, and no other reference to a header is used meanwhile.
-        self.0.lock().iter().map(|slab| unsafe { slab.header_mut() }.free).sum()
+        self.0.lock().free
     }
 
     /// Checks the slabs that have free blocks of this size, that of the class.
@@ -255,10 +278,12 @@ impl SlabClass {
         header: &PoolHeader<A>,
         size: usize,
     ) -> Result<(), CheckError> {
-        let most = blocks_in_slab(size);
-        for slab in self.0.lock().iter() {
+        let (most, partial) = (blocks_in_slab(size), self.0.lock());
+        let (mut next, mut previous, mut free) = (partial.first, None, 0);
+        while let Some(slab) = next {
+            let place = slab.0.addr().get();
             let is_of_pool = header.arena().pool_of(Addr::of(slab.0.as_ptr())) == Some(header.id());
-            ensure(owner, is_of_pool, "slabs lie in the pool")?;
+            ensure(owner, is_of_pool && place.is_multiple_of(SLAB_SIZE), "slabs lie in the pool")?;
             // SAFETY: the lock is held, and no other reference to a header is used meanwhile.
             let header = unsafe { slab.header_mut() };
             let bits = &header.bits;
@@ -273,8 +298,13 @@ impl SlabClass {
             ensure(owner, limit <= most, "free blocks of a slab lie in it")?;
             let is_found = bits.iter().take(header.first).all(|word| *word == 0);
             ensure(owner, is_found, "free blocks of a slab are not passed over")?;
+            ensure(owner, header.previous == previous, "slabs that have free blocks are in one list")?;
+            let is_alone = previous.is_none() && header.next.is_none();
+            ensure(owner, count != most || is_alone, "a slab that has no block in use is the only one")?;
+            free += count;
+            (next, previous) = (header.next, Some(slab));
         }
-        Ok(())
+        ensure(owner, free == partial.free, "a class has as many free blocks as were counted")
     }
 }
 

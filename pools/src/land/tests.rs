@@ -81,6 +81,13 @@ impl Oracle {
         self.0.iter().find(|&(_, &have)| have >= size).map(|(&base, _)| base)
     }
 
+    /// The first address in the first 64 runs of `size` bytes from which that many lie aligned.
+    fn first_lucky(&self, size: usize, align: usize) -> Option<usize> {
+        let runs = self.0.iter().filter(|&(_, &have)| have >= size && have > GRANULE).take(64);
+        let aligned = runs.map(|(base, have)| (base.next_multiple_of(align), base + have));
+        aligned.filter(|(base, limit)| base + size <= *limit).map(|(base, _)| base).next()
+    }
+
     fn agree(&self, land: &Land) {
         land.check(&|_| true).unwrap();
         let mut walked = BTreeMap::new();
@@ -195,11 +202,14 @@ fn run(steps: &[Step]) {
 
 /// Checks what a land took out before the oracle takes it too.
 fn check_taken(oracle: &Oracle, block: Option<Block>, min: usize, max: usize, align: usize) {
+    let lucky = oracle.first_lucky(min, align);
     let Some(block) = block else {
         let sure = min + align.saturating_sub(GRANULE);
         assert_eq!(oracle.first_fit(sure), None, "a block that was sure to serve was passed over");
+        assert_eq!(lucky, None, "a block that lies well was passed over");
         return;
     };
+    assert!(lucky.is_none_or(|lucky| base_of(block) <= lucky), "the first that lies well");
     assert!(min <= block.size() && block.size() <= max);
     assert!(base_of(block).is_multiple_of(align.max(GRANULE)));
     let (&base, &size) = oracle.0.range(..=base_of(block)).next_back().unwrap();
@@ -337,6 +347,27 @@ fn sizes_round_up_to_granules() {
     assert_eq!(Land::granules(GRANULE + 1), Some(2 * GRANULE));
     assert_eq!(Land::granules(isize::MAX as usize), None);
     assert_eq!(Land::granules(usize::MAX), None);
+}
+
+/// Of blocks that lie badly 63 are passed over, and one that lies behind them is found; behind more it is not.
+#[test]
+fn a_few_blocks_are_looked_at_for_one_that_lies_well() {
+    let at = |bad: usize| {
+        let ground = Ground::new(4 * bad + 4);
+        let mut land = ground.land();
+        for index in 0..bad {
+            // SAFETY: the ground is ours and outlives the land; each part is inserted once.
+            unsafe { land.insert(ground.part(4 * index + 1, 2)) };
+        }
+        // SAFETY: another part of the ground.
+        unsafe { land.insert(ground.part(4 * bad, 2)) };
+        let align = Align::new(4 * GRANULE).unwrap();
+        let found = land.take_first_bounded(2 * GRANULE, 2 * GRANULE, align);
+        land.check(&|_| true).unwrap();
+        found.map(|block| block == ground.part(4 * bad, 2))
+    };
+    assert_eq!([0, 1, 2, 62, 63].map(at), [Some(true); 5]);
+    assert_eq!([64, 100].map(at), [None; 2]);
 }
 
 #[test]

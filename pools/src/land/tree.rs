@@ -157,8 +157,45 @@ impl<const SIZED: bool> Tree<SIZED> {
         path: &mut Path<SIZED>,
         watch: Watch<'_>,
     ) -> Option<Node<SIZED>> {
-        let mut next = self.root.filter(|root| root.largest(watch) >= size);
         path.depth = 0;
+        Self::first_fit_below(self.root.filter(|root| root.largest(watch) >= size), size, path, watch)
+    }
+
+    /// Finds the block of at least `size` bytes that comes after the one at the end of the path, and the path to it.
+    #[cold]
+    pub(super) fn next_fit(
+        &self,
+        size: usize,
+        path: &mut Path<SIZED>,
+        watch: Watch<'_>,
+    ) -> Option<Node<SIZED>> {
+        let mut node = path.node(path.depth)?;
+        loop {
+            let right = node.descend(Side::Right, path.depth, watch);
+            if let Some(right) = right.filter(|right| right.largest(watch) >= size) {
+                return Self::first_fit_below(Some(right), size, path, watch);
+            }
+            // Up to the first node that lies above this one.
+            let from = node.addr();
+            while node.addr() <= from {
+                path.depth -= 1;
+                node = path.node(path.depth)?;
+            }
+            if node.size(watch) >= size {
+                return Some(node);
+            }
+        }
+    }
+
+    /// The first block of at least `size` bytes in what hangs on a node that has one, and the path to it, which so far leads to
+    /// what the node hangs on.
+    #[inline]
+    fn first_fit_below(
+        mut next: Option<Node<SIZED>>,
+        size: usize,
+        path: &mut Path<SIZED>,
+        watch: Watch<'_>,
+    ) -> Option<Node<SIZED>> {
         while let Some(node) = next
             && path.push(node)
         {

@@ -11,12 +11,8 @@ use super::lists::Lists;
 use super::node::{Link, Node};
 use crate::land::GRANULE;
 use crate::link::{Damaged, Health, LinkKey};
-use crate::placement::offset_of;
+use crate::placement::{LOOKS, offset_of};
 use crate::sparse_bits::{Bit, SparseBits};
-
-/// How many blocks are looked at for one that an aligned request fits by the luck
-/// of its address (design/pool-tlsf.md `.tlsf.align`).
-const LOOKS: usize = 16;
 
 /// The free memory of a [`Tlsf`](crate::Tlsf), which makes it. Every operation takes constant time.
 ///

@@ -166,10 +166,6 @@ unsafe impl<A: Arena, F: FitMemory, L: LockKind> PoolClass for Variable<A, F, L>
 // taken as fills are; so are those that are allocated in what a buffer keeps, which leave it before they are handed out.
 // Objects that take the same room may become each other in place.
 unsafe impl<A: Arena, F: FitMemory, L: LockKind> ManualPool for Variable<A, F, L> {
-    fn spare(&self) -> usize {
-        self.options.spare
-    }
-
     #[inline]
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is an object of this size, it is the caller's.

@@ -230,11 +230,7 @@ unsafe impl<P: ManualPool, W: Fn() -> bool, H: EventHook> Store for LoggedPool<P
 
 // SAFETY: the pool behind this one is manual too, and every call is passed on to it with the same arguments.
 unsafe impl<P: ManualPool, W: Fn() -> bool, H: EventHook> ManualPool for LoggedPool<P, W, H> {
-    const OBSERVES_OBJECTS: bool = P::OBSERVES_OBJECTS;
-
-    fn spare(&self) -> usize {
-        self.pool.spare()
-    }
+    const OBSERVES_OBJECTS: bool = true;
 
     #[inline(always)]
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {

@@ -201,6 +201,45 @@ fn a_depot_may_have_no_slabs() {
     assert!(!Depot::new(&plain, classes, 4096).has_slabs());
 }
 
+/// Of a class at most one slab without a block in use stays, and only while no other has free blocks.
+#[test]
+#[cfg_attr(feature = "hardening", ignore = "there are no slabs")]
+fn a_slab_without_a_block_in_use_is_the_only_one_with_free_blocks() {
+    let mut memory = memory(grains_for(4));
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let classes = classes(&[(1024, 4)]);
+    let depot = Depot::with_slabs(&pool, classes, 0);
+    let mut objects = alloc_all(&depot, 2 * BLOCKS);
+    let second = objects.split_off(BLOCKS);
+    free_all(&depot, objects);
+    assert_eq!((used(&pool), depot.free_in_slabs()), (2 * SLAB, BLOCKS * 1024), "the second is full");
+    free_all(&depot, second[..1].iter().copied());
+    assert_eq!((used(&pool), depot.free_in_slabs()), (SLAB, 1024), "now the second has a free block");
+    depot.check(CheckLevel::Deep).unwrap();
+    free_all(&depot, second[1..].iter().copied());
+    assert_eq!((used(&pool), depot.free_in_slabs()), (SLAB, BLOCKS * 1024));
+    depot.check(CheckLevel::Deep).unwrap();
+}
+
+/// A block that is free in its slab already is not counted again, so no slab returns with objects in it.
+#[test]
+#[cfg_attr(feature = "hardening", ignore = "there are no slabs")]
+fn blocks_that_are_freed_twice_stay_free_once() {
+    let mut memory = memory(grains_for(4));
+    let arena = arena(&mut memory);
+    let pool = tlsf(&arena);
+    let classes = classes(&[(1024, 4)]);
+    let depot = Depot::with_slabs(&pool, classes, 0);
+    let objects = alloc_all(&depot, BLOCKS + 1);
+    for _ in 0..=BLOCKS {
+        free_all(&depot, objects[..1].iter().copied());
+    }
+    assert_eq!((used(&pool), depot.free_in_slabs()), (2 * SLAB, BLOCKS * 1024));
+    depot.check(CheckLevel::Deep).unwrap();
+    free_all(&depot, objects[1..].iter().copied());
+}
+
 /// Negative control: the check finds damage to what a slab has in front of its blocks.
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "there are no slabs")]
@@ -216,14 +255,22 @@ fn the_check_of_a_depot_finds_damage_in_slabs() {
     let objects = alloc_all(&depot, 3);
     let slab = pool.header().reach((objects[0].addr().get() / SLAB * SLAB).try_into().unwrap());
     let front = objects[0].addr().get() % SLAB;
-    let mut damaged = 0;
+    let (mut damaged, mut linked, mut whole) = (0, 0, 0);
     for offset in (0..front).step_by(size_of::<usize>()) {
         // SAFETY: an aligned word in front of the first block, which only this thread uses.
         let word = unsafe { slab.add(offset) }.cast::<usize>();
         // What is neither the count nor a bit is zero.
         // SAFETY: an aligned word in front of the first block, which the slab wrote or the test zeroed.
         let value = unsafe { word.read() };
-        if value != 0 {
+        if value == 0 {
+            // A link, and the bits of blocks that there are not, or nothing at all.
+            // SAFETY: an aligned word that only this thread uses; it is put right again.
+            unsafe { word.write(0x10000) };
+            linked += usize::from(depot.check(CheckLevel::Deep).is_err());
+            // SAFETY: an aligned word that only this thread uses.
+            unsafe { word.write(0) };
+        } else {
+            whole += 1;
             // One more, or one that is free already; the highest bit, of a block that there is not.
             for damage in
                 [value ^ 1, value | 1 << (usize::BITS - 1)].into_iter().filter(|damage| *damage != value)
@@ -240,6 +287,9 @@ fn the_check_of_a_depot_finds_damage_in_slabs() {
         }
     }
     assert!(damaged >= 4, "neither count nor bits were found");
+    // Two links, the count, the first word with a free block, and the bits; of these all were damaged.
+    let words = 4 + SLAB / (2 * size_of::<usize>()) / usize::BITS as usize;
+    assert_eq!(linked + whole, words, "words whose damage is found");
     free_all(&depot, objects);
     let mut text = String::new();
     depot.describe(&mut text, 0).unwrap();
