@@ -232,7 +232,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             return;
         };
         let _inside = Inside::enter();
-        // SAFETY: allocated by this allocator with this layout, so in a cache of this pool with equal classes; freed once.
+        // SAFETY: allocated by this allocator with this layout, so in a cache of this depot; freed once.
         let freed = K::local(|local| local.with(|cache| unsafe { cache.free(object, layout) }));
         if freed.is_none() {
             // SAFETY: allocated by this depot, or by a cache of it, with this layout; freed once.

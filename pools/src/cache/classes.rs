@@ -124,7 +124,7 @@ impl CacheClasses {
     /// and four above. So a block is larger than asked by at most an eighth, or above 1 KiB by a quarter. Each keeps at most
     /// `count` blocks, and no more of them than fit into `size` bytes, but at least four.
     ///
-    /// For a whole program: `geometric_within(16 << 10, 128, 64 << 10)`.
+    /// For a whole program, with words of eight bytes: `geometric_within(16 << 10, 128, 64 << 10)`.
     ///
     /// # Errors
     /// [`Error::Parameter`] if that takes more than [`CacheClasses::MAX`] classes (above 16 KiB), and for a count of zero.

@@ -136,8 +136,8 @@ impl<'p, P: ManualPool> Depot<'p, P> {
 
     /// Returns everything it keeps to the pool, and slabs that have no block in use. Any thread may call this.
     ///
-    /// If an event hook unwinds meanwhile, the blocks of the batch that was on its way stay allocated until the pool
-    /// is dropped.
+    /// If an event hook unwinds meanwhile, the blocks of the batch that was on its way, or the slabs, stay allocated until the
+    /// pool is dropped.
     pub fn flush(&self) {
         for (index, class) in self.classes.as_slice().iter().enumerate() {
             while let Some(first) = self.pop(index) {

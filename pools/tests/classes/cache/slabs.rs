@@ -1,4 +1,4 @@
-//! Slabs of a depot: what they are cut into, when they come home, and who has none (design/cache.md `.slab`).
+//! Slabs of a depot: what they are cut into, when they return, and who has none (design/cache.md `.slab`).
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -137,14 +137,14 @@ fn a_slab_is_cut_into_blocks_of_one_class() {
     free_all(&cache, kept.into_iter().chain(again));
     drop(cache);
     drop(depot);
-    assert_eq!(used(&pool), 0, "all of them come home");
+    assert_eq!(used(&pool), 0, "all of them return");
 }
 
 /// A structure that is dropped in any order returns its slabs; what the depot has left of them, it returns when it is flushed, or
 /// before an object of another class is refused.
 #[test]
 #[cfg_attr(feature = "hardening", ignore = "there are no slabs")]
-fn slabs_without_a_block_in_use_come_home() {
+fn slabs_without_a_block_in_use_return() {
     let mut memory = memory(grains_for(8));
     let arena = arena(&mut memory);
     let pool = tlsf(&arena);
@@ -338,7 +338,7 @@ fn a_hook_may_look_at_a_depot_that_gets_a_slab() {
 
 /// One thread makes objects of two classes and another frees them, while a third flushes and checks.
 #[test]
-fn slabs_come_home_from_other_threads() {
+fn slabs_return_from_other_threads() {
     const ROUNDS: usize = if cfg!(miri) { 60 } else { effort(20_000) as usize };
     struct Sent(NonNull<u8>);
     // SAFETY: a live block, which goes to another thread whole.
