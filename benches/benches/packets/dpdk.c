@@ -8,6 +8,8 @@
 #include <rte_mempool.h>
 
 #define BURST_MAX 32
+/* What DPDK has in front of each object: a header, up to the end of its cache line. */
+#define OBJECT_HEADER RTE_CACHE_LINE_SIZE
 
 int peer_begin(void)
 {
@@ -34,6 +36,45 @@ struct rte_mempool *peer_mempool(const char *name, unsigned count, unsigned size
 struct rte_mempool *peer_pktmbuf_pool(const char *name, unsigned count, unsigned size, unsigned cache)
 {
 	return rte_pktmbuf_pool_create(name, count, cache, 0, size + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+}
+
+/* A pool whose objects lie one behind the other: each stands for a unit of another region, which is as far from the beginning. */
+
+static void least(struct rte_mempool *pool, void *first, void *object, unsigned index)
+{
+	char **least = first;
+	if (*least == NULL || (char *)object < *least)
+		*least = object;
+}
+
+struct rte_mempool *peer_places(const char *name, unsigned count, unsigned size, unsigned cache, char **first)
+{
+	struct rte_mempool *pool = rte_mempool_create(name, count, size - OBJECT_HEADER, cache, 0, NULL,
+						      NULL, NULL, NULL, SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
+	if (pool == NULL)
+		return NULL;
+	*first = NULL;
+	rte_mempool_obj_iter(pool, least, first);
+	return pool;
+}
+
+/* As many places, in bytes from the first. */
+int peer_take(struct rte_mempool *pool, const char *first, uint64_t *places, unsigned count)
+{
+	void *objects[BURST_MAX];
+	if (rte_mempool_get_bulk(pool, objects, count) != 0)
+		return -1;
+	for (unsigned index = 0; index < count; index++)
+		places[index] = (uint64_t)((char *)objects[index] - first);
+	return 0;
+}
+
+void peer_give(struct rte_mempool *pool, char *first, const uint64_t *places, unsigned count)
+{
+	void *objects[BURST_MAX];
+	for (unsigned index = 0; index < count; index++)
+		objects[index] = first + places[index];
+	rte_mempool_put_bulk(pool, objects, count);
 }
 
 /* The number of objects of a burst and whether they are written to are constants in each copy of these. */

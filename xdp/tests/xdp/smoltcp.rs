@@ -12,9 +12,9 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use tripoint_xdp::smoltcp::XdpDevice;
 use tripoint_xdp::{XdpAttach, XdpFilter, XdpRedirect};
-use wire::INTERFACE;
+use wire::frames::{FRAME_MIN, bytes_of, frame};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{FRAME_MIN, Raw, bytes_of, frame};
 use super::{OPTIONS, PATIENCE, PORT, Patience, Pool, SIZE, assert_whole, open, pool, wire};
 
 /// The bytes that are sent, and come back.
@@ -138,7 +138,7 @@ fn frames_are_received_and_sent_whole() {
     device.flush().unwrap();
     assert_eq!(device.socket().report().transmit.submitted, 0);
 
-    let peer = Raw::open(&far);
+    let peer = PacketSocket::open(&far).unwrap();
     for number in 0..500 {
         let sent = frame(number, bytes_of(number, FRAME));
         assert!(peer.send(&sent));
@@ -164,7 +164,7 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     let (pool, mut device, redirect) = device(OPTIONS.receive_entries);
     let now = Instant::from_millis(0);
     assert!(device.transmit(now).is_none() && device.receive(now).is_none());
-    let peer = Raw::open(&far);
+    let peer = PacketSocket::open(&far).unwrap();
     let (mut came, patience) = (0, Patience::new());
     for sent in (4..=100).step_by(4) {
         // Several at once: the second has the unit of the first.
