@@ -10,6 +10,7 @@
 #define BURST_MAX 32
 /* What DPDK has in front of each object: a header, up to the end of its cache line. */
 #define OBJECT_HEADER RTE_CACHE_LINE_SIZE
+#define SPARE 256
 
 int peer_begin(void)
 {
@@ -38,23 +39,38 @@ struct rte_mempool *peer_pktmbuf_pool(const char *name, unsigned count, unsigned
 	return rte_pktmbuf_pool_create(name, count, cache, 0, size + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 }
 
-/* A pool whose objects lie one behind the other: each stands for a unit of another region, which is as far from the beginning. */
+/* A pool of objects that lie one behind the other: each stands for a unit of another region, which is as far from the first. */
 
-static void least(struct rte_mempool *pool, void *first, void *object, unsigned index)
+static int by_address(const void *one, const void *other)
 {
-	char **least = first;
-	if (*least == NULL || (char *)object < *least)
-		*least = object;
+	uintptr_t first = *(const uintptr_t *)one, second = *(const uintptr_t *)other;
+	return first < second ? -1 : first > second;
 }
 
 struct rte_mempool *peer_places(const char *name, unsigned count, unsigned size, unsigned cache, char **first)
 {
-	struct rte_mempool *pool = rte_mempool_create(name, count, size - OBJECT_HEADER, cache, 0, NULL,
-						      NULL, NULL, NULL, SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
-	if (pool == NULL)
+	/* DPDK lays them into several pieces of memory: those of one that has enough stay, and the others are never free. */
+	unsigned all = count + SPARE, begin = 0, end = 0;
+	struct rte_mempool *pool = rte_mempool_create(name, all, size - OBJECT_HEADER, cache, 0, NULL, NULL, NULL, NULL,
+						      SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
+	void **objects = malloc(all * sizeof *objects);
+	if (pool == NULL || objects == NULL)
 		return NULL;
-	*first = NULL;
-	rte_mempool_obj_iter(pool, least, first);
+	for (unsigned index = 0; index < all; index++)
+		if (rte_mempool_get(pool, &objects[index]) != 0)
+			return NULL;
+	qsort(objects, all, sizeof *objects, by_address);
+	while (end < all && end - begin < count) {
+		end++;
+		if (end < all && (char *)objects[end] - (char *)objects[end - 1] != size && end - begin < count)
+			begin = end;
+	}
+	if (end - begin < count)
+		return NULL;
+	*first = objects[begin];
+	for (unsigned index = begin; index < end; index++)
+		rte_mempool_put(pool, objects[index]);
+	free(objects);
 	return pool;
 }
 
