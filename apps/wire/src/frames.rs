@@ -76,12 +76,14 @@ pub struct Seen {
     seen: Vec<bool>,
     /// How many.
     pub count: u64,
+    /// The number of the one that came last.
+    pub last: u64,
 }
 
 impl Seen {
     /// None of that many has come.
     pub fn new(frames: u64) -> Self {
-        Self { seen: vec![false; frames as usize], count: 0 }
+        Self { seen: vec![false; frames as usize], count: 0, last: 0 }
     }
 
     /// Notes a frame, unless it has no number.
@@ -92,6 +94,7 @@ impl Seen {
         let Some(number) = number(frame) else { return };
         assert!(!core::mem::replace(&mut self.seen[number as usize], true), "frame {number} came twice");
         self.count += 1;
+        self.last = number;
     }
 }
 

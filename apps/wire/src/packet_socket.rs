@@ -18,7 +18,11 @@ impl PacketSocket {
         end.namespace.within(|| Self::bind(end.index()))
     }
 
-    fn bind(interface: u32) -> io::Result<Self> {
+    /// Opens it for the interface with this number in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn bind(interface: u32) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: opens a descriptor.
         let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };

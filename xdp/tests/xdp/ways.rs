@@ -9,8 +9,8 @@ use wire::{INTERFACE, PacketSocket};
 
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
-/// Frames of a test: the rings turn over many times. `verify/frames` builds the tests with more.
-const FRAMES: u64 = if option_env!("XDP_MANY_FRAMES").is_some() { 10_000_000 } else { 20_000 };
+/// Frames of a test: the rings turn over many times.
+const FRAMES: u64 = 20_000;
 
 /// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
 const AHEAD: u64 = 40;
