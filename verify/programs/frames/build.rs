@@ -10,8 +10,7 @@ fn main() {
     let (_, rest) = page.split_once("```rust\n").expect("a program in the page");
     let (program, _) = rest.split_once("```\n").expect("its end");
     // Lines that readers do not see are the test of the page.
-    let lines: Vec<&str> =
-        program.lines().filter(|line| !line.starts_with("# ") && *line != "#").collect();
+    let lines: Vec<&str> = program.lines().filter(|line| !line.starts_with("# ") && *line != "#").collect();
     let folder = env::var("OUT_DIR").expect("cargo names a folder");
     fs::write(Path::new(&folder).join("guide.rs"), lines.join("\n")).expect("a writable folder");
 }

@@ -186,3 +186,47 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     device.close().wait(PATIENCE).unwrap();
     assert_whole(pool);
 }
+
+/// Tokens that are dropped, leaked, or whose use panics: at most the unit of a frame that was leaked is lost.
+#[test]
+fn tokens_that_are_not_used_well_lose_no_other_unit() {
+    let Some([near, far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let (pool, mut device, redirect) = device(256);
+    let now = Instant::from_millis(0);
+    let peer = PacketSocket::open(&far).unwrap();
+    const LEAKED: u32 = 8;
+    for number in 0..6 * u64::from(LEAKED) {
+        assert!(peer.send(&frame(number, FRAME_MIN)));
+        let patience = Patience::new();
+        let (receive, send) = loop {
+            if let Some(tokens) = device.receive(now) {
+                break tokens;
+            }
+            patience.wait(number);
+        };
+        let panics = std::panic::AssertUnwindSafe;
+        match number % 6 {
+            0 => drop((receive, send)),
+            1 => drop((send, receive)),
+            2 => core::mem::forget((receive, send)),
+            3 => {
+                assert!(std::panic::catch_unwind(panics(|| receive.consume(|_| panic!("reading")))).is_err())
+            }
+            4 => {
+                drop(receive);
+                assert!(
+                    std::panic::catch_unwind(panics(|| send.consume(9, |_| panic!("building")))).is_err()
+                );
+            }
+            _ => receive.consume(|came| send.consume(came.len(), |bytes| bytes.copy_from_slice(came))),
+        }
+    }
+    core::mem::forget(device.transmit(now));
+    device.flush().unwrap();
+    assert_eq!(device.socket().report().transmit.submitted, u64::from(LEAKED), "only what was built");
+    drop(redirect);
+    device.close().wait(PATIENCE).unwrap();
+    let counts = pool.counts();
+    assert_eq!((counts.boxed() as u32, counts.rings), (LEAKED, 0), "{counts:?}");
+}

@@ -175,14 +175,20 @@ fn check_flood(pool: &'static Pool, frames: u64) {
     });
     assert_eq!(sent - seen, report.kernel.lost() + on_the_wire, "{report}");
     assert_whole(pool);
-    println!("flooded   {sent} frames: {} lost, {} of them on the wire, as the kernel counts", sent - seen, on_the_wire);
+    println!(
+        "flooded   {sent} frames: {} lost, {} of them on the wire, as the kernel counts",
+        sent - seen,
+        on_the_wire
+    );
 }
 
 fn main() {
     let frames = std::env::args().nth(1).and_then(|number| number.parse().ok()).expect("a number of frames");
     let pool = pool().expect("a pool");
     check_receive(pool, frames);
-    check_sent(pool, frames, "echoed", "in1", |stop| echo(pool, "in0", PORT, stop).map(|report| vec![report]));
+    check_sent(pool, frames, "echoed", "in1", |stop| {
+        echo(pool, "in0", PORT, stop).map(|report| vec![report])
+    });
     check_sent(pool, frames, "forwarded", "out1", |stop| {
         forward(pool, ["in0", "out0"], PORT, stop).map(Vec::from)
     });
