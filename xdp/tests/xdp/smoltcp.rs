@@ -187,6 +187,10 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     assert_whole(pool);
 }
 
+fn panics(work: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err()
+}
+
 /// Tokens that are dropped, leaked, or whose use panics: at most the unit of a frame that was leaked is lost.
 #[test]
 fn tokens_that_are_not_used_well_lose_no_other_unit() {
@@ -205,19 +209,14 @@ fn tokens_that_are_not_used_well_lose_no_other_unit() {
             }
             patience.wait(number);
         };
-        let panics = std::panic::AssertUnwindSafe;
         match number % 6 {
             0 => drop((receive, send)),
             1 => drop((send, receive)),
             2 => core::mem::forget((receive, send)),
-            3 => {
-                assert!(std::panic::catch_unwind(panics(|| receive.consume(|_| panic!("reading")))).is_err())
-            }
+            3 => assert!(panics(|| receive.consume(|_| panic!("reading")))),
             4 => {
                 drop(receive);
-                assert!(
-                    std::panic::catch_unwind(panics(|| send.consume(9, |_| panic!("building")))).is_err()
-                );
+                assert!(panics(|| send.consume(9, |_| panic!("building"))));
             }
             _ => receive.consume(|came| send.consume(came.len(), |bytes| bytes.copy_from_slice(came))),
         }
