@@ -87,7 +87,7 @@ impl<U: Units> Bare<U> {
         assert_eq!(result, 0, "{}", io::Error::last_os_error());
         let mut fill =
             Ring::<u64>::map(socket.as_fd(), libc::XDP_UMEM_PGOFF_FILL_RING as libc::off64_t, offsets.fr);
-        let received = Ring::map(socket.as_fd(), libc::XDP_PGOFF_RX_RING.into(), offsets.rx);
+        let received = Ring::map(socket.as_fd(), libc::XDP_PGOFF_RX_RING, offsets.rx);
         fill.next = Ring::<u64>::word(fill.produced).load(Ordering::Relaxed);
         assert_eq!(fill.next, ENTRIES, "the kernel has as many units as the ring has entries");
         let has = |index: u32| {

@@ -1,8 +1,10 @@
 //! Packets that own a share of their pool (design/packets.md `.owned`).
 
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::pin::pin;
+use core::sync::atomic::AtomicPtr;
 use core::task::{Context, Poll, Waker};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use tripoint_core::{ClientArena, ClientArenaOptions};
@@ -16,7 +18,13 @@ type Pool = PacketPool<ClientArena<'static>, SIZE>;
 type Packet = OwnedPacket<ClientArena<'static>, SIZE>;
 
 fn pool() -> Arc<Pool> {
-    let memory = Box::leak(Box::new_uninit_slice(64 << 10));
+    /// What was leaked, so that it is known to be kept on purpose.
+    static KEPT: Mutex<Vec<AtomicPtr<MaybeUninit<u8>>>> = Mutex::new(Vec::new());
+    const BYTES: usize = 64 << 10;
+    let memory = Box::into_raw(Box::<[u8]>::new_uninit_slice(BYTES)).cast();
+    KEPT.lock().unwrap().push(AtomicPtr::new(memory));
+    // SAFETY: memory of that many bytes that is never freed, and that nothing but this arena uses.
+    let memory = unsafe { core::slice::from_raw_parts_mut(memory, BYTES) };
     let arena = ClientArena::create(memory, ClientArenaOptions::default()).unwrap();
     Arc::new(Pool::create(arena, OPTIONS).unwrap())
 }
@@ -145,7 +153,7 @@ fn a_panic_gives_units_back() {
 #[test]
 fn a_packet_that_is_leaked_keeps_the_pool() {
     let pool = pool();
-    core::mem::forget(packet(&pool, b"data"));
+    let leaked = ManuallyDrop::new(packet(&pool, b"data"));
     assert_eq!((Arc::strong_count(&pool), pool.counts().boxed()), (2, 1));
     let weak = Arc::downgrade(&pool);
     drop(pool);
@@ -154,6 +162,8 @@ fn a_packet_that_is_leaked_keeps_the_pool() {
     assert_eq!((one.len(), empty.len()), (1, 0));
     drop((one, empty));
     assert_eq!(pool.counts().boxed(), 1);
+    drop((pool, ManuallyDrop::into_inner(leaked)));
+    assert!(weak.upgrade().is_none());
 }
 
 /// Each part of the data to a thread of its own, while others make and drop clones of all of it.
