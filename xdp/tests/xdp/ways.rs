@@ -88,8 +88,9 @@ fn what_is_lost_was_counted_by_the_kernel() {
     let (mut socket, sender) = (open(pool, 0, OPTIONS), PacketSocket::open(&far).unwrap());
     let _redirect = redirect(&socket);
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
-    let (mut sent, patience) = (0_u64, Patience::new());
+    let mut sent = 0_u64;
     while sent < FRAMES {
+        let patience = Patience::new();
         // No more than the wire keeps, so that it drops none; far more than there are units.
         let until = (sent + 200).min(FRAMES);
         while sent < until {
@@ -266,7 +267,7 @@ fn each_queue_has_its_own_socket_and_thread() {
             let count = FRAMES / 4 * (u64::from(queue) + 1);
             let mut socket = open(far_pool, queue, OPTIONS);
             let (mut batch, mut seen) = (far_pool.batch::<32>(), Seen::new(FRAMES));
-            let (mut sent, patience) = (0, Patience::new());
+            let (mut sent, mut last, mut patience) = (0, 0, Patience::new());
             while seen.count < count {
                 while sent < count && sent - seen.count < AHEAD && batch.room() > 0 {
                     let mut packet = socket.cache().take().unwrap();
@@ -278,6 +279,9 @@ fn each_queue_has_its_own_socket_and_thread() {
                 socket.wake().unwrap();
                 while let Some(frame) = raw.receive() {
                     seen.note(&frame);
+                }
+                if seen.count > last {
+                    (last, patience) = (seen.count, Patience::new());
                 }
                 patience.wait((queue, seen.count, sent));
             }
