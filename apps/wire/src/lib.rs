@@ -4,8 +4,11 @@
 #![cfg(target_os = "linux")]
 
 mod checksums;
+pub mod frames;
 mod link;
 mod namespace;
+mod packet_socket;
 
 pub use link::{End, INTERFACE, create, create_uneven};
 pub use namespace::Namespace;
+pub use packet_socket::PacketSocket;

@@ -8,6 +8,9 @@
 #include <rte_mempool.h>
 
 #define BURST_MAX 32
+/* What DPDK has in front of each object: a header, up to the end of its cache line. */
+#define OBJECT_HEADER RTE_CACHE_LINE_SIZE
+#define SPARE 256
 
 int peer_begin(void)
 {
@@ -34,6 +37,60 @@ struct rte_mempool *peer_mempool(const char *name, unsigned count, unsigned size
 struct rte_mempool *peer_pktmbuf_pool(const char *name, unsigned count, unsigned size, unsigned cache)
 {
 	return rte_pktmbuf_pool_create(name, count, cache, 0, size + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
+}
+
+/* A pool of objects that lie one behind the other: each stands for a unit of another region, which is as far from the first. */
+
+static int by_address(const void *one, const void *other)
+{
+	uintptr_t first = *(const uintptr_t *)one, second = *(const uintptr_t *)other;
+	return first < second ? -1 : first > second;
+}
+
+struct rte_mempool *peer_places(const char *name, unsigned count, unsigned size, unsigned cache, char **first)
+{
+	/* DPDK lays them into several pieces of memory: those of one that has enough stay, and the others are never free. */
+	unsigned all = count + SPARE, begin = 0, end = 0;
+	struct rte_mempool *pool = rte_mempool_create(name, all, size - OBJECT_HEADER, cache, 0, NULL, NULL, NULL, NULL,
+						      SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_SPREAD);
+	void **objects = malloc(all * sizeof *objects);
+	if (pool == NULL || objects == NULL)
+		return NULL;
+	for (unsigned index = 0; index < all; index++)
+		if (rte_mempool_get(pool, &objects[index]) != 0)
+			return NULL;
+	qsort(objects, all, sizeof *objects, by_address);
+	while (end < all && end - begin < count) {
+		end++;
+		if (end < all && (char *)objects[end] - (char *)objects[end - 1] != size && end - begin < count)
+			begin = end;
+	}
+	if (end - begin < count)
+		return NULL;
+	*first = objects[begin];
+	for (unsigned index = begin; index < end; index++)
+		rte_mempool_put(pool, objects[index]);
+	free(objects);
+	return pool;
+}
+
+/* As many places, in bytes from the first. */
+int peer_take(struct rte_mempool *pool, const char *first, uint64_t *places, unsigned count)
+{
+	void *objects[BURST_MAX];
+	if (rte_mempool_get_bulk(pool, objects, count) != 0)
+		return -1;
+	for (unsigned index = 0; index < count; index++)
+		places[index] = (uint64_t)((char *)objects[index] - first);
+	return 0;
+}
+
+void peer_give(struct rte_mempool *pool, char *first, const uint64_t *places, unsigned count)
+{
+	void *objects[BURST_MAX];
+	for (unsigned index = 0; index < count; index++)
+		objects[index] = first + places[index];
+	rte_mempool_put_bulk(pool, objects, count);
 }
 
 /* The number of objects of a burst and whether they are written to are constants in each copy of these. */

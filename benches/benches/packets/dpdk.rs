@@ -16,6 +16,15 @@ unsafe extern "C" {
     fn peer_end_thread();
     fn peer_mempool(name: *const c_char, count: c_uint, size: c_uint, cache: c_uint) -> *mut c_void;
     fn peer_pktmbuf_pool(name: *const c_char, count: c_uint, size: c_uint, cache: c_uint) -> *mut c_void;
+    fn peer_places(
+        name: *const c_char,
+        count: c_uint,
+        size: c_uint,
+        cache: c_uint,
+        first: *mut *mut c_char,
+    ) -> *mut c_void;
+    fn peer_take(pool: *mut c_void, first: *const c_char, places: *mut u64, count: c_uint) -> c_int;
+    fn peer_give(pool: *mut c_void, first: *mut c_char, places: *const u64, count: c_uint);
     fn peer_mempool_bursts(pool: *mut c_void, rounds: c_uint, burst: c_uint, writes: c_int) -> c_long;
     fn peer_pktmbuf_bursts(pool: *mut c_void, rounds: c_uint, burst: c_uint, writes: c_int) -> c_long;
 }
@@ -61,6 +70,37 @@ impl Peer {
             (self.bursts)(self.pool.as_ptr(), rounds as c_uint, burst as c_uint, c_int::from(writes))
         };
         assert_eq!(done, 0, "the pool of DPDK ran out");
+    }
+}
+
+/// An `rte_mempool` whose objects stand for the units of a region: the first object for the first unit, and so on.
+pub(crate) struct Places {
+    pool: NonNull<c_void>,
+    first: *mut c_char,
+}
+
+impl Places {
+    /// As many units as a pool has.
+    pub(crate) fn new(name: &CStr) -> Self {
+        let mut first = core::ptr::null_mut();
+        // SAFETY: DPDK was begun, the name is a string of C, and there is a place for the first object.
+        let pool = unsafe { peer_places(name.as_ptr(), COUNT, SIZE as c_uint, CACHE_SIZE, &raw mut first) };
+        Self { pool: NonNull::new(pool).expect("memory for a mempool"), first }
+    }
+}
+
+impl crate::receive::Units for Places {
+    fn take(&mut self, offsets: &mut [u64]) {
+        // SAFETY: the pool, its first object, and places for as many offsets.
+        let taken = unsafe {
+            peer_take(self.pool.as_ptr(), self.first, offsets.as_mut_ptr(), offsets.len() as c_uint)
+        };
+        assert_eq!(taken, 0, "the pool of DPDK ran out");
+    }
+
+    fn give(&mut self, offsets: &[u64]) {
+        // SAFETY: the pool and its first object; the offsets were taken from it, by this thread, and are given back once.
+        unsafe { peer_give(self.pool.as_ptr(), self.first, offsets.as_ptr(), offsets.len() as c_uint) };
     }
 }
 

@@ -1,4 +1,5 @@
-//! Packets taken and given back, beside the pools of DPDK (design/packets.md `.req.burst`).
+//! Packets taken and given back, beside the pools of DPDK (design/packets.md `.req.burst`), and received and echoed by
+//! AF_XDP (design/xdp.md `.measured`), which needs root: `-- --received` measures only these.
 //!
 //! `cargo bench -p benches --bench packets`, with `-- --quick` to see only that it runs, with `-- --seed S` to repeat the
 //! orders of contenders. `-- --bursts NAME BURST ROUNDS` runs one contender's bursts and nothing else:
@@ -8,9 +9,12 @@
 //! its loops are C, with its inlined functions in them. In the tables a peer's ratio is its time divided by ours: a
 //! goal of 0.8x a peer's time is a ratio of at least 1.25.
 
+mod bare;
 mod bursts;
 #[cfg(dpdk)]
 mod dpdk;
+mod echo;
+mod receive;
 mod threads;
 
 use std::time::Instant;
@@ -77,8 +81,12 @@ fn main() {
         return run_one(name, burst, rounds);
     }
     let rounds = if after("--quick").is_some() { 3 } else { 201 };
-    one_thread(rounds);
-    threads::measure(rounds);
+    if after("--received").is_none() {
+        one_thread(rounds);
+        threads::measure(rounds);
+    }
+    receive::measure(rounds);
+    echo::measure(rounds);
 }
 
 /// Runs the bursts of one contender, to be counted from outside.

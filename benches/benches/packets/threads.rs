@@ -12,11 +12,11 @@ use crate::bursts;
 
 /// The processor time of two threads that do the work at once, each pinned to a processor. Each prepares before they
 /// meet, and only the work after that is timed.
-fn two<P>(prepare: impl Fn() -> P + Sync, work: impl Fn(&mut P) + Sync) -> Duration {
+pub(crate) fn two<P>(prepare: impl Fn(usize) -> P + Sync, work: impl Fn(&mut P) + Sync) -> Duration {
     let meet = Barrier::new(2);
     let run = |processor| {
         pin(processor);
-        let mut prepared = prepare();
+        let mut prepared = prepare(processor);
         meet.wait();
         let start = thread_time();
         work(&mut prepared);
@@ -38,19 +38,19 @@ pub(crate) fn measure(rounds: usize) {
         let times = PACKETS / burst;
         let mut contenders = vec![
             Contender::new("PacketCache, bursts", || {
-                two(|| pool.cache().unwrap(), |cache| bursts::run(&pool, cache, times, burst, true))
+                two(|_| pool.cache().unwrap(), |cache| bursts::run(&pool, cache, times, burst, true))
             }),
             Contender::new("PacketCache, boxes", || {
-                two(|| pool.cache().unwrap(), |cache| bursts::run_boxes(cache, times, burst, true))
+                two(|_| pool.cache().unwrap(), |cache| bursts::run_boxes(cache, times, burst, true))
             }),
         ];
         #[cfg(dpdk)]
         contenders.extend([
             Contender::new("rte_mempool (goal 1.25)", || {
-                two(crate::dpdk::Registered::new, |_| mempool.run(times, burst, true))
+                two(|_| crate::dpdk::Registered::new(), |_| mempool.run(times, burst, true))
             }),
             Contender::new("rte_pktmbuf", || {
-                two(crate::dpdk::Registered::new, |_| pktmbuf.run(times, burst, true))
+                two(|_| crate::dpdk::Registered::new(), |_| pktmbuf.run(times, burst, true))
             }),
         ]);
         let title = format!("two threads, in bursts of {burst}, a word written, processor time");

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use tripoint_packets::PacketBatch;
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpRedirect, XdpRegion, XdpSocket};
-use wire::INTERFACE;
+use wire::frames::{frame, number};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{Raw, frame, number};
 use super::{OPTIONS, PATIENCE, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Sends frames until one has come to the socket.
-fn receive_one(raw: &Raw, socket: &mut XdpSocket<'static, SIZE>, pool: &'static Pool<SIZE>) {
+fn receive_one(raw: &PacketSocket, socket: &mut XdpSocket<'static, SIZE>, pool: &'static Pool<SIZE>) {
     let mut batch = pool.batch::<32>();
     let patience = Patience::new();
     while batch.is_empty() {
@@ -28,7 +28,7 @@ fn units_come_back_when_the_kernel_has_let_go() {
     let Some([near, far]) = wire(1) else { return };
     near.namespace.enter().unwrap();
     let pool = pool::<SIZE>(128);
-    let raw = Raw::open(&far);
+    let raw = PacketSocket::open(&far).unwrap();
     // A queue that was closed can be bound at once when its units are back, again and again.
     for _ in 0..5 {
         let mut socket = open(pool, 0, OPTIONS);
@@ -107,7 +107,7 @@ fn a_queue_has_one_socket_and_an_interface_one_program() {
     let attached = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).map(|_| ());
     assert_eq!(attached, Err(XdpError::ProgramInUse { interface: INTERFACE.to_owned() }));
     // The first has lost nothing by it.
-    receive_one(&Raw::open(&far), &mut socket, pools[0]);
+    receive_one(&PacketSocket::open(&far).unwrap(), &mut socket, pools[0]);
     close(socket);
     pools.iter().for_each(|pool| assert_whole(pool));
 }
@@ -133,7 +133,7 @@ fn an_interface_that_is_down_is_named_and_comes_back() {
     let pool = pool::<SIZE>(256);
     let mut socket = open(pool, 0, OPTIONS);
     let _redirect = redirect(&socket);
-    let raw = Raw::open(&far);
+    let raw = PacketSocket::open(&far).unwrap();
     receive_one(&raw, &mut socket, pool);
     near.switch(false).unwrap();
     let down = XdpError::InterfaceDown { name: INTERFACE.to_owned() };
@@ -166,7 +166,7 @@ fn an_interface_that_is_deleted_keeps_no_unit() {
     let pool = pool::<SIZE>(256);
     let mut socket = open(pool, 0, OPTIONS);
     let redirect = redirect(&socket);
-    receive_one(&Raw::open(&far), &mut socket, pool);
+    receive_one(&PacketSocket::open(&far).unwrap(), &mut socket, pool);
     far.delete().unwrap();
     let gone = XdpError::InterfaceGone { name: INTERFACE.to_owned() };
     assert_eq!(socket.check(), Err(gone.clone()));
@@ -191,7 +191,7 @@ fn what_the_kernel_refuses_to_send_comes_back_at_the_end() {
     near.namespace.enter().unwrap();
     let pool = pool::<SIZE>(256);
     let mut socket = open(pool, 0, OPTIONS);
-    let (raw, mut batch) = (Raw::open(&far), pool.batch::<4>());
+    let (raw, mut batch) = (PacketSocket::open(&far).unwrap(), pool.batch::<4>());
     batch.push(socket.cache().take().unwrap()).unwrap();
     let mut packet = socket.cache().take().unwrap();
     packet.extend_from_slice(&frame(3, 100)).unwrap();
@@ -264,7 +264,7 @@ fn an_interface_that_is_renamed_is_not_gone() {
     assert_eq!(socket.check(), Err(XdpError::InterfaceDown { name: "other".to_owned() }));
     near.switch(true).unwrap();
     assert_eq!(socket.check(), Ok(()));
-    receive_one(&Raw::open(&far), &mut socket, pool);
+    receive_one(&PacketSocket::open(&far).unwrap(), &mut socket, pool);
     assert_eq!(socket.interface(), INTERFACE, "as it was opened");
     close(socket);
     assert_whole(pool);

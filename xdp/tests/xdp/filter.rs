@@ -1,9 +1,9 @@
 //! Which frames a program hands over, and which it leaves to the kernel (design/xdp.md `.redirect`).
 
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpRedirect};
-use wire::INTERFACE;
+use wire::frames::{FRAME_MIN, datagram, frame};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{FRAME_MIN, Raw, datagram, frame};
 use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, wire};
 
 /// A datagram over IPv4 with this many words of options, to a port, as a packet of this protocol and place in it.
@@ -43,7 +43,8 @@ fn passed(filter: XdpFilter, frames: &[Vec<u8>]) -> Option<Vec<bool>> {
     let mut socket = open(pool, 0, OPTIONS);
     let redirect = XdpRedirect::attach(INTERFACE, filter, XdpAttach::Driver).unwrap();
     redirect.add(&socket).unwrap();
-    let (raw, mut batch, mut come) = (Raw::open(&far), pool.batch::<32>(), vec![false; frames.len()]);
+    let (raw, mut batch, mut come) =
+        (PacketSocket::open(&far).unwrap(), pool.batch::<32>(), vec![false; frames.len()]);
     let last = frame(0, FRAME_MIN);
     let patience = Patience::new();
     let mut is_over = false;
@@ -129,8 +130,8 @@ fn a_program_hands_over_only_to_sockets_that_were_added() {
     let refused = XdpError::OtherInterface { program: "lo".to_owned(), socket: INTERFACE.to_owned() };
     assert_eq!(elsewhere.add(&socket), Err(refused));
     let redirect = XdpRedirect::attach(INTERFACE, XdpFilter::UdpPort(PORT), XdpAttach::Either).unwrap();
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<32>(), Patience::new());
-    let kernel = Raw::open(&near);
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<32>(), Patience::new());
+    let kernel = PacketSocket::open(&near).unwrap();
     let is = |number: u64| move |data: Vec<u8>| data == frame(number, 100);
     assert!(raw.send(&frame(1, 100)));
     while !kernel.receive().is_some_and(is(1)) {

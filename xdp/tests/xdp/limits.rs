@@ -8,9 +8,9 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::{ClientArena, ClientArenaOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
-use wire::{End, INTERFACE};
+use wire::frames::{FRAME_MIN, datagram, frame};
+use wire::{End, INTERFACE, PacketSocket};
 
-use super::raw::{FRAME_MIN, Raw, datagram, frame};
 use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 const CAP_NET_ADMIN: u32 = 12;
@@ -188,7 +188,7 @@ fn an_mtu_is_a_limit() {
     assert_eq!(region.open(INTERFACE, 0, OPTIONS).map(|_| ()), Err(mtu));
     let mut socket = region.open(INTERFACE, 0, XdpOptions { drop_long_frames: true, ..OPTIONS }).unwrap();
     let link = redirect(&socket);
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<8>(), Patience::new());
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<8>(), Patience::new());
     let bodies = [1793 - 62, 3000, 1792 - 62];
     for bytes in bodies {
         assert!(raw.send(&datagram(PORT, &vec![7; bytes])));
@@ -300,7 +300,7 @@ fn a_pool_without_a_cache_for_the_socket_says_so() {
     // Fewer units than the rings have entries.
     assert_eq!(socket.fill_waiting(), 16);
     let _redirect = redirect(&socket);
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<1>(), Patience::new());
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<1>(), Patience::new());
     assert!(raw.send(&frame(1, FRAME_MIN)));
     while batch.is_empty() {
         socket.receive(&mut batch);

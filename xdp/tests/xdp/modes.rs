@@ -3,9 +3,9 @@
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{BusyPoll, XdpAttach, XdpError, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion};
-use wire::INTERFACE;
+use wire::frames::{frame, number};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{Raw, frame, number};
 use super::{OPTIONS, PORT, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Ten frames come and go with these options. Returns the calls to receive.
@@ -16,7 +16,7 @@ fn works(options: XdpOptions, attach: XdpAttach) -> Option<u64> {
     let mut socket = open(pool, 0, options);
     let redirect = XdpRedirect::attach(INTERFACE, XdpFilter::UdpPort(PORT), attach).unwrap();
     redirect.add(&socket).unwrap();
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<32>(), Patience::new());
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<32>(), Patience::new());
     for expected in 0..10 {
         assert!(raw.send(&frame(expected, 300)));
         while batch.is_empty() {
@@ -75,7 +75,7 @@ fn a_report_says_what_the_kernel_did() {
     let pool = pool::<SIZE>(256);
     let mut socket = open(pool, 0, OPTIONS);
     let _redirect = redirect(&socket);
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<32>(), Patience::new());
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<32>(), Patience::new());
     assert!(raw.send(&frame(0, 300)));
     while batch.is_empty() {
         socket.receive(&mut batch);
@@ -122,7 +122,7 @@ fn a_header_is_put_in_front_of_a_frame_that_came() {
     let mut socket = open(pool, 0, OPTIONS);
     assert_eq!(socket.report().frame_max, 2048 - 256 - HEADROOM);
     let _redirect = redirect(&socket);
-    let (raw, mut batch, patience) = (Raw::open(&far), pool.batch::<1>(), Patience::new());
+    let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<1>(), Patience::new());
     assert!(raw.send(&frame(5, 1514)));
     while batch.is_empty() {
         socket.receive(&mut batch);

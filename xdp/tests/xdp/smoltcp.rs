@@ -12,9 +12,9 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use tripoint_xdp::smoltcp::XdpDevice;
 use tripoint_xdp::{XdpAttach, XdpFilter, XdpRedirect};
-use wire::INTERFACE;
+use wire::frames::{FRAME_MIN, bytes_of, frame};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{FRAME_MIN, Raw, bytes_of, frame};
 use super::{OPTIONS, PATIENCE, PORT, Patience, Pool, SIZE, assert_whole, open, pool, wire};
 
 /// The bytes that are sent, and come back.
@@ -138,7 +138,7 @@ fn frames_are_received_and_sent_whole() {
     device.flush().unwrap();
     assert_eq!(device.socket().report().transmit.submitted, 0);
 
-    let peer = Raw::open(&far);
+    let peer = PacketSocket::open(&far).unwrap();
     for number in 0..500 {
         let sent = frame(number, bytes_of(number, FRAME));
         assert!(peer.send(&sent));
@@ -164,7 +164,7 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     let (pool, mut device, redirect) = device(OPTIONS.receive_entries);
     let now = Instant::from_millis(0);
     assert!(device.transmit(now).is_none() && device.receive(now).is_none());
-    let peer = Raw::open(&far);
+    let peer = PacketSocket::open(&far).unwrap();
     let (mut came, patience) = (0, Patience::new());
     for sent in (4..=100).step_by(4) {
         // Several at once: the second has the unit of the first.
@@ -185,4 +185,47 @@ fn a_pool_without_a_free_unit_loses_frames_and_goes_on() {
     drop(redirect);
     device.close().wait(PATIENCE).unwrap();
     assert_whole(pool);
+}
+
+fn panics(work: impl FnOnce()) -> bool {
+    std::panic::catch_unwind(core::panic::AssertUnwindSafe(work)).is_err()
+}
+
+/// Tokens that are dropped, leaked, or whose use panics: at most the unit of a frame that was leaked is lost.
+#[test]
+fn tokens_that_are_not_used_well_lose_no_other_unit() {
+    let Some([near, far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let (pool, mut device, redirect) = device(256);
+    let now = Instant::from_millis(0);
+    let peer = PacketSocket::open(&far).unwrap();
+    const LEAKED: u32 = 8;
+    for number in 0..6 * u64::from(LEAKED) {
+        assert!(peer.send(&frame(number, FRAME_MIN)));
+        let patience = Patience::new();
+        let (receive, send) = loop {
+            if let Some(tokens) = device.receive(now) {
+                break tokens;
+            }
+            patience.wait(number);
+        };
+        match number % 6 {
+            0 => drop((receive, send)),
+            1 => drop((send, receive)),
+            2 => core::mem::forget((receive, send)),
+            3 => assert!(panics(|| receive.consume(|_| panic!("reading")))),
+            4 => {
+                drop(receive);
+                assert!(panics(|| send.consume(9, |_| panic!("building"))));
+            }
+            _ => receive.consume(|came| send.consume(came.len(), |bytes| bytes.copy_from_slice(came))),
+        }
+    }
+    let _ = device.transmit(now);
+    device.flush().unwrap();
+    assert_eq!(device.socket().report().transmit.submitted, u64::from(LEAKED), "only what was built");
+    drop(redirect);
+    device.close().wait(PATIENCE).unwrap();
+    let counts = pool.counts();
+    assert_eq!((counts.boxed() as u32, counts.rings), (LEAKED, 0), "{counts:?}");
 }

@@ -4,13 +4,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use tripoint_packets::PacketBatch;
 use tripoint_xdp::{XdpAttach, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion, XdpSocket};
-use wire::INTERFACE;
+use wire::frames::{Seen, bytes_of, frame, number};
+use wire::{INTERFACE, PacketSocket};
 
-use super::raw::{Raw, Seen, bytes_of, frame, number};
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
-/// Frames of a test: the rings turn over many times. `verify/frames` builds the tests with more.
-const FRAMES: u64 = if option_env!("XDP_MANY_FRAMES").is_some() { 10_000_000 } else { 20_000 };
+/// Frames of a test: the rings turn over many times.
+const FRAMES: u64 = 20_000;
 
 /// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
 const AHEAD: u64 = 40;
@@ -22,7 +22,7 @@ const FRAME_MAX: usize = 1514;
 const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
-fn exchange(sender: &Raw, longest: usize, mut take: impl FnMut() -> u64) {
+fn exchange(sender: &PacketSocket, longest: usize, mut take: impl FnMut() -> u64) {
     let (mut sent, mut come, mut patience) = (0, 0, Patience::new());
     while come < FRAMES {
         while sent < FRAMES && sent - come < AHEAD {
@@ -56,7 +56,7 @@ fn receive_all<const SIZE: usize>(pool: &'static Pool<SIZE>, mtu: u32) {
     let mut socket = open(pool, 0, OPTIONS);
     let _redirect = redirect(&socket);
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
-    exchange(&Raw::open(&far), mtu as usize + 14, || {
+    exchange(&PacketSocket::open(&far).unwrap(), mtu as usize + 14, || {
         note(&mut socket, &mut batch, &mut seen);
         seen.count
     });
@@ -85,11 +85,12 @@ fn what_is_lost_was_counted_by_the_kernel() {
     let Some([near, far]) = wire(1) else { return };
     near.namespace.enter().unwrap();
     let pool = pool::<SIZE>(64);
-    let (mut socket, sender) = (open(pool, 0, OPTIONS), Raw::open(&far));
+    let (mut socket, sender) = (open(pool, 0, OPTIONS), PacketSocket::open(&far).unwrap());
     let _redirect = redirect(&socket);
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
-    let (mut sent, patience) = (0_u64, Patience::new());
+    let mut sent = 0_u64;
     while sent < FRAMES {
+        let patience = Patience::new();
         // No more than the wire keeps, so that it drops none; far more than there are units.
         let until = (sent + 200).min(FRAMES);
         while sent < until {
@@ -138,7 +139,7 @@ fn echo(socket: &mut XdpSocket<'static, SIZE>, pool: &'static Pool<SIZE>, is_ove
 #[test]
 fn frames_go_back_where_they_came_from() {
     let Some([near, far]) = wire(1) else { return };
-    let (pool, is_over, raw) = (pool::<SIZE>(256), AtomicBool::new(false), Raw::open(&far));
+    let (pool, is_over, raw) = (pool::<SIZE>(256), AtomicBool::new(false), PacketSocket::open(&far).unwrap());
     let report = std::thread::scope(|scope| {
         let echo = scope.spawn(|| {
             near.namespace.enter().unwrap();
@@ -186,8 +187,8 @@ impl Drop for End<'_> {
 }
 
 /// Sends datagrams without a number until one comes back, and takes all that come back.
-fn wait_for_echo(raw: &Raw) {
-    let probe = super::raw::datagram(super::PORT, b"");
+fn wait_for_echo(raw: &PacketSocket) {
+    let probe = wire::frames::datagram(wire::frames::PORT, b"");
     let is_probe = |frame: &Vec<u8>| frame[..12] == ECHOED && frame[12..] == probe[12..];
     let patience = Patience::new();
     let (mut sent, mut come) = (0, 0);
@@ -212,7 +213,7 @@ fn frames_go_on_to_another_interface() {
     out_near.namespace.enter().unwrap();
     let mut to = region.open(INTERFACE, 0, OPTIONS).unwrap();
     assert!(format!("{region:?}").contains("2 sockets"), "{region:?}");
-    let (sender, receiver) = (Raw::open(&in_far), Raw::open(&out_far));
+    let (sender, receiver) = (PacketSocket::open(&in_far).unwrap(), PacketSocket::open(&out_far).unwrap());
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
     exchange(&sender, FRAME_MAX, || {
         from.receive(&mut batch);
@@ -241,7 +242,7 @@ fn each_queue_has_its_own_socket_and_thread() {
     near.namespace.enter().unwrap();
     let mut region = XdpRegion::of_static(pool);
     let redirect =
-        XdpRedirect::attach(INTERFACE, XdpFilter::UdpPort(super::PORT), XdpAttach::Either).unwrap();
+        XdpRedirect::attach(INTERFACE, XdpFilter::UdpPort(wire::frames::PORT), XdpAttach::Either).unwrap();
     let sockets = [0, 1].map(|queue| {
         let socket = region.open(INTERFACE, queue, OPTIONS).unwrap();
         redirect.add(&socket).unwrap();
@@ -261,12 +262,12 @@ fn each_queue_has_its_own_socket_and_thread() {
         // Frames that AF_XDP sends by a queue come by the same queue at the other end.
         far.namespace.enter().unwrap();
         let far_pool = self::pool::<SIZE>(256);
-        let raw = Raw::open(&far);
+        let raw = PacketSocket::open(&far).unwrap();
         let counts = [0, 1].map(|queue| {
             let count = FRAMES / 4 * (u64::from(queue) + 1);
             let mut socket = open(far_pool, queue, OPTIONS);
             let (mut batch, mut seen) = (far_pool.batch::<32>(), Seen::new(FRAMES));
-            let (mut sent, patience) = (0, Patience::new());
+            let (mut sent, mut last, mut patience) = (0, 0, Patience::new());
             while seen.count < count {
                 while sent < count && sent - seen.count < AHEAD && batch.room() > 0 {
                     let mut packet = socket.cache().take().unwrap();
@@ -278,6 +279,9 @@ fn each_queue_has_its_own_socket_and_thread() {
                 socket.wake().unwrap();
                 while let Some(frame) = raw.receive() {
                     seen.note(&frame);
+                }
+                if seen.count > last {
+                    (last, patience) = (seen.count, Patience::new());
                 }
                 patience.wait((queue, seen.count, sent));
             }
