@@ -14,8 +14,9 @@ mod run_bins;
 mod plan;
 
 use crate::law::laws;
+use crate::values::addr::ADDRESS_CEILING;
 use crate::values::align::Align;
-use plan::{Plan, table_size};
+use plan::Plan;
 use run_bins::{BINS, bin_of, sure};
 use tract_table::Tract;
 
@@ -25,7 +26,14 @@ const GRAINS: [Align; 2] = [Align::new(4 << 10).unwrap(), Align::new(64 << 10).u
 /// Whether the plan for this memory, if there is one, has grains of this size and no part in another.
 fn is_apart(start: usize, size: usize, grain: Align) -> bool {
     Plan::new(start, size, grain)
-        .is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
+        .is_none_or(|plan| plan.table + plan.grains as usize * size_of::<Tract>() <= plan.base)
+}
+
+/// Whether the plan has grains, and all of them end within the memory.
+fn is_inside(start: usize, size: usize, grain: Align) -> bool {
+    Plan::new(start, size, grain).is_none_or(|plan| {
+        plan.grains != 0 && plan.base <= size && plan.grains as usize <= (size - plan.base) / grain.get()
+    })
 }
 
 /// Whether the table and the grains are aligned.
@@ -65,6 +73,19 @@ laws! {
 
     fn the_table_of_a_client_arena_ends_before_large_grains(start: usize, size: usize) given true; {
         is_apart(start, size, GRAINS[1])
+    }
+
+    fn the_grains_of_a_client_arena_end_within_its_memory(start: usize, size: usize) given true; {
+        is_inside(start, size, GRAINS[0])
+    }
+
+    fn large_grains_of_a_client_arena_end_within_its_memory(start: usize, size: usize) given true; {
+        is_inside(start, size, GRAINS[1])
+    }
+
+    /// Wherever it lies, memory of three grains has room for one, behind its table.
+    fn memory_of_three_grains_is_enough(start: usize) given start <= ADDRESS_CEILING - 3 * GRAINS[0].get(); {
+        Plan::new(start, 3 * GRAINS[0].get(), GRAINS[0]).is_some()
     }
 
     fn table_and_grains_of_a_client_arena_are_aligned(start: usize, size: usize) given true; {
