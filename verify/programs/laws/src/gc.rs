@@ -77,7 +77,7 @@ laws! {
     /// And it is little more: bits for what has none, and what rounding may take.
     fn in_32_bits_little_more_is_reckoned_than_the_parts_take(size: usize, exponent: u32) given is_segment(size, exponent); {
         let parts = Parts::of(size, power(exponent), PIECES);
-        let most = parts.payload + (parts.maps >> exponent) / 4 + 4 * size_of::<usize>() + (1 << exponent);
+        let most = parts.payload + (parts.maps >> exponent) / 4 + 2 + 4 * size_of::<usize>() + (1 << exponent);
         Parts::most(size, power(exponent), PIECES) <= most
     }
 }
