@@ -4,7 +4,7 @@ import random
 import re
 
 import z3
-from machine import Machine
+from machine import Machine, Value
 from reader import Refused
 
 # How many steps a walk has at most, and how many walks a search has.
@@ -19,15 +19,13 @@ class Step:
 
     def __init__(self, machine, function):
         self.name = function.name
-        names = {}
-        for name, kind in function.parameters:
-            kind = machine.type(kind)
-            names[name] = z3.Const(name, kind.sort)
-        values = {name: machine_value(machine, kind, names[name]) for name, kind in function.parameters}
+        names = {name: z3.Const(name, machine.type(kind).sort) for name, kind in function.parameters}
+        values = {name: Value(machine.type(kind), names[name]) for name, kind in function.parameters}
         self.state = names.pop("s", None)
         self.parameters = list(names.values())
-        is_invariant = lambda tree: tree[:3] == ("call", "holds", ("name", "s"))
-        self.requires = z3.And(*(machine.boolean(tree, values) for tree in function.requires if not is_invariant(tree)))
+        # The invariant holds of each state that a trace leads to: that is what is proved.
+        invariant = ("call", "holds", ("name", "s"), [])
+        self.requires = z3.And(*(machine.boolean(tree, values) for tree in function.requires if tree != invariant))
         self.result = result_of(machine, function, function.body, values)
 
     def at(self, term, state, arguments):
@@ -48,12 +46,6 @@ class Step:
 
     def follow(self, state, arguments):
         return self.at(self.result, state, arguments)
-
-
-def machine_value(machine, kind, term):
-    from machine import Value
-
-    return Value(machine.type(kind), term)
 
 
 def result_of(machine, function, tree, names):
@@ -110,9 +102,9 @@ class Traces:
             taken.append(name)
         return taken
 
-    def search(self):
-        """Returns traces in which each step is taken, as far as they are found."""
-        choice, missing, found, counts = random.Random(1), set(self.steps), [], dict.fromkeys(self.steps, 0)
+    def search(self, missing):
+        """Returns traces in which these steps are, as far as they are found, and the steps that are in none."""
+        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.steps, 0)
         for _ in range(WALKS):
             state, trace, new = None, [], 0
             for _ in range(LENGTH):
