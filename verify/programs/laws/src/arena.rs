@@ -76,7 +76,7 @@ laws! {
     }
 
     /// Wherever it lies, memory of three grains has room for one behind its table, and no grain ends outside.
-    fn memory_of_three_grains_has_room_for_one(start: usize) given start <= ADDRESS_CEILING - THREE; {
+    fn in_32_bits_memory_of_three_grains_has_room_for_one(start: usize) given start <= ADDRESS_CEILING - THREE; {
         Plan::new(start, THREE, GRAINS[0])
             .is_some_and(|plan| plan.base + (plan.grains as usize) * GRAINS[0].get() <= THREE)
     }

@@ -74,12 +74,13 @@ laws! {
         Parts::of(size, power(exponent), PIECES).payload <= Parts::most(size, power(exponent), PIECES)
     }
 
-    /// And it is little more, of segments of up to 4 MiB: bits for what has none, and what rounding may take.
-    fn in_32_bits_little_more_is_reckoned_than_the_parts_take(cards: u16, exponent: u32)
-    given is_segment(cards as usize * 64, exponent); {
-        let parts = Parts::of(cards as usize * 64, power(exponent), PIECES);
-        let most = parts.payload + (parts.maps >> exponent) / 4 + 2 + 4 * size_of::<usize>() + (1 << exponent);
-        Parts::most(cards as usize * 64, power(exponent), PIECES) <= most
+    /// And it is little more, of segments of up to 4 MiB for objects of 16 bytes: bits for what has none, and what rounding
+    /// may take.
+    fn in_32_bits_little_more_is_reckoned_than_the_parts_take(pieces: u16) given true; {
+        let (size, align) = (pieces as usize * 64, power(4));
+        let parts = Parts::of(size, align, PIECES);
+        let most = parts.payload + units(parts.maps, align) / 4 + 2 + 4 * size_of::<usize>() + align.get();
+        Parts::most(size, align, PIECES) <= most
     }
 }
 
