@@ -31,7 +31,7 @@ struct Run {
 /// Runs of released memory, the lowest first. No two of them touch.
 ///
 /// Invariant: each run is valid for reads and writes for good, is nothing else's, has the provenance of all, and is zero
-/// but for its [`Run`].
+/// but for its `Run`.
 #[derive(Debug, Default)]
 pub struct Released {
     first: Option<NonNull<Run>>,

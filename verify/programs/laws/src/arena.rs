@@ -14,18 +14,22 @@ mod run_bins;
 mod plan;
 
 use crate::law::laws;
+use crate::values::addr::ADDRESS_CEILING;
 use crate::values::align::Align;
-use plan::{Plan, table_size};
+use plan::Plan;
 use run_bins::{BINS, bin_of, sure};
 use tract_table::Tract;
 
 /// Grains of 4 KiB, and of 64 KiB.
 const GRAINS: [Align; 2] = [Align::new(4 << 10).unwrap(), Align::new(64 << 10).unwrap()];
 
+/// The bytes of three small grains.
+const THREE: usize = 3 * GRAINS[0].get();
+
 /// Whether the plan for this memory, if there is one, has grains of this size and no part in another.
 fn is_apart(start: usize, size: usize, grain: Align) -> bool {
     Plan::new(start, size, grain)
-        .is_none_or(|plan| plan.table + table_size(plan.grains as usize) <= plan.base)
+        .is_none_or(|plan| plan.table + plan.grains as usize * size_of::<Tract>() <= plan.base)
 }
 
 /// Whether the table and the grains are aligned.
@@ -65,6 +69,16 @@ laws! {
 
     fn the_table_of_a_client_arena_ends_before_large_grains(start: usize, size: usize) given true; {
         is_apart(start, size, GRAINS[1])
+    }
+
+    fn no_client_arena_is_without_grains(start: usize, size: usize) given true; {
+        Plan::new(start, size, GRAINS[0]).is_none_or(|plan| plan.grains != 0)
+    }
+
+    /// Wherever it lies, memory of three grains has room for one behind its table, and no grain ends outside.
+    fn in_32_bits_memory_of_three_grains_has_room_for_one(start: usize) given start <= ADDRESS_CEILING - THREE; {
+        Plan::new(start, THREE, GRAINS[0])
+            .is_some_and(|plan| plan.base + (plan.grains as usize) * GRAINS[0].get() <= THREE)
     }
 
     fn table_and_grains_of_a_client_arena_are_aligned(start: usize, size: usize) given true; {

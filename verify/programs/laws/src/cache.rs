@@ -50,6 +50,11 @@ laws! {
         first_portion(size as usize) >= first_portion(larger as usize)
     }
 
+    /// What is left is half at least.
+    fn a_portion_shrinks_by_half_at_most(portion: u32, size: u16) given size != 0; {
+        2 * smaller_portion(portion as usize, size as usize) as u64 >= portion as u64
+    }
+
     /// A portion shrinks to the first, and not below.
     fn a_portion_shrinks_to_the_first(portion: u32, size: u16) given size != 0 && portion != 0; {
         let (portion, first) = (portion as usize, first_portion(size as usize));
@@ -72,18 +77,31 @@ laws! {
         front <= place && place.is_multiple_of(BLOCK_ALIGN) && place + size as usize <= SLAB_SIZE
     }
 
+    /// As it is documented: blocks of up to 1 KiB are cut from slabs of 64 KiB.
+    fn small_blocks_are_cut_from_slabs(size: usize, addr: usize) given true; {
+        (size <= LARGEST_IN_SLAB) == (size <= 1 << 10) && offset_in_slab(addr) == addr & 0xffff
+    }
+
+    fn a_slab_has_several_blocks(size: u16) given size != 0 && size as usize <= LARGEST_IN_SLAB; {
+        blocks_in_slab(size as usize) > 32
+    }
+
+    /// Headers of slabs that lie side by side begin on different cache lines.
+    fn headers_of_slabs_share_no_place(base: usize, slabs: u8) given slabs != 0 && slabs < 8; {
+        let next = base.wrapping_add(slabs as usize * SLAB_SIZE);
+        header_in_slab(base) != header_in_slab(next) && header_in_slab(base).is_multiple_of(64)
+    }
+
     /// What is found from the address of a block is its slab.
     fn a_block_leads_to_its_slab(base: usize, place: usize)
     given base.is_multiple_of(SLAB_SIZE) && place < SLAB_SIZE; { offset_in_slab(base + place) == place }
 
-    fn the_smallest_blocks_have_their_bits(index: u16) given (index as usize) < blocks_in_slab(BLOCK_ALIGN); {
-        let found = index_in_slab(reciprocal(BLOCK_ALIGN), place_in_slab(BLOCK_ALIGN, index as usize));
+    /// Of every size, which is that many steps: the index of a block is found by its place, and has a bit. Sizes are tried one
+    /// after the other.
+    fn every_block_has_its_bit(step: usize, index: u16)
+    given step != 0 && step <= LARGEST_IN_SLAB / BLOCK_ALIGN && (index as usize) < blocks_in_slab(step * BLOCK_ALIGN); {
+        let size = step * BLOCK_ALIGN;
+        let found = index_in_slab(reciprocal(size), place_in_slab(size, index as usize));
         found == index as usize && found < SLAB_WORDS * usize::BITS as usize
-    }
-
-    /// Of a size that is no power of two. A test of the pools goes through all sizes.
-    fn blocks_of_three_steps_have_their_bits(index: u16) given (index as usize) < blocks_in_slab(3 * BLOCK_ALIGN); {
-        let size = 3 * BLOCK_ALIGN;
-        index_in_slab(reciprocal(size), place_in_slab(size, index as usize)) == index as usize
     }
 }

@@ -7,7 +7,7 @@ mod parts;
 
 use crate::law::laws;
 use crate::values::power;
-use card::{CARD_SIZE, card_at, have_at_most, limit_of_card};
+use card::{CARD_SIZE, WRITTEN, card_at, have_at_most, limit_of_card};
 use parts::{Parts, Pieces, units};
 
 /// The pieces of a segment: a description of any size would do.
@@ -30,6 +30,9 @@ laws! {
     fn a_word_with_no_such_card_is_passed_over(cards: usize, most: u8)
     given most < 0x7f && all(|byte| (cards >> (8 * byte)) as u8 > most); { !have_at_most([cards], most) }
 
+    /// What is written on may refer to anything, so it is below all other cards.
+    fn no_card_is_below_one_that_was_written_on(card: u8) given true; { card.checked_sub(WRITTEN).is_some() }
+
     fn a_card_in_either_word_is_seen(one: usize, other: usize, most: u8) given true; {
         have_at_most([one, other], most) == (have_at_most([one], most) || have_at_most([other], most))
     }
@@ -44,6 +47,11 @@ laws! {
     given is_segment(size, exponent) && place < size; {
         let parts = Parts::of(size, power(exponent), PIECES);
         card_at(0, place) < parts.maps - PIECES.description
+    }
+
+    fn units_are_whole(bytes: usize, exponent: u32) given exponent < usize::BITS; {
+        let units = units(bytes, power(exponent));
+        units << exponent <= bytes && bytes - (units << exponent) < 1 << exponent
     }
 
     /// Each unit of the payload has a bit in both maps.
@@ -64,6 +72,15 @@ laws! {
     /// What is reckoned for the parts is enough: a segment that is so much larger than its objects has room for them.
     fn in_32_bits_the_parts_take_no_more_than_is_reckoned(size: usize, exponent: u32) given is_segment(size, exponent); {
         Parts::of(size, power(exponent), PIECES).payload <= Parts::most(size, power(exponent), PIECES)
+    }
+
+    /// And it is little more, of segments of up to 4 MiB for objects of 16 bytes: bits for what has none, and what rounding
+    /// may take.
+    fn in_32_bits_little_more_is_reckoned_than_the_parts_take(pieces: u16) given true; {
+        let (size, align) = (pieces as usize * 64, power(4));
+        let parts = Parts::of(size, align, PIECES);
+        let most = parts.payload + units(parts.maps, align) / 4 + 2 + 4 * size_of::<usize>() + align.get();
+        Parts::most(size, align, PIECES) <= most
     }
 }
 

@@ -35,6 +35,7 @@ pub mod pools;
 pub mod regions;
 pub mod sparse_bits;
 pub mod tlsf;
+pub mod tries;
 pub mod untrue;
 pub mod values;
 

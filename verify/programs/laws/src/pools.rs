@@ -32,6 +32,11 @@ laws! {
             == offset.filter(|offset| *offset <= size && min <= size - *offset)
     }
 
+    /// A block that is just as large as what is wanted, and aligned for it, has room.
+    fn an_exact_block_has_room(base: usize, size: usize) given base <= usize::MAX - size; {
+        offset_of(Addr::new(base & !15), size, size, power(4)) == Some(0)
+    }
+
     /// Wherever a block of the ample size lies, the object fits into it: blocks of granules, in which a Tlsf looks.
     fn an_ample_block_of_granules_has_room(base: usize, size: usize, min: usize, exponent: u32)
     given exponent < usize::BITS && base.is_multiple_of(GRANULE)

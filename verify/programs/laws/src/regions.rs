@@ -52,10 +52,21 @@ laws! {
         regions(size, false, is_memory).is_some_and(|regions| regions.grain_at(offset).is_none())
     }
 
+    fn no_range_is_without_grains(size: usize, is_huge: bool, is_memory: bool) given true; {
+        regions(size, is_huge, is_memory).is_none_or(|regions| regions.grains != 0)
+    }
+
+    /// One for the table and the descriptors, which has more room than they take, and one grain.
+    fn three_grains_are_enough(is_memory: bool) given true; { regions(3 * GRAIN.get(), false, is_memory).is_some() }
+
+    fn descriptors_have_sixteen_pages_at_least(size: usize, is_huge: bool, is_memory: bool) given true; {
+        regions(size, is_huge, is_memory).is_none_or(|regions| regions.descriptors_size >= 16 * PAGE.get())
+    }
+
     fn the_table_of_some_entries_is_in_the_table(size: usize, entries: u32, is_memory: bool) given true; {
         regions(size, false, is_memory).is_none_or(|regions| {
             let bytes = regions.table_bytes(entries);
-            bytes <= regions.table_size && (entries > regions.grains || bytes / size_of::<Tract>() >= entries as usize)
+            bytes <= regions.table_size && (bytes == regions.table_size || bytes / size_of::<Tract>() >= entries as usize)
         })
     }
 

@@ -35,6 +35,11 @@ laws! {
         }
     }
 
+    /// The first unit behind the range.
+    fn the_unit_behind_the_last_has_no_bit(first: u32, units: u16) given first <= u32::MAX >> 5; {
+        bit_of((first as usize + units as usize) * 16, 16, first as usize, units as usize).is_none()
+    }
+
     fn two_addresses_of_one_unit_have_one_bit(addr: usize, first: usize, units: usize) given true; {
         bit_of(addr, 8, first, units) == bit_of(addr & !7, 8, first, units)
     }

@@ -69,12 +69,17 @@ laws! {
         round_up(size).is_some_and(|rounded| round_up(rounded) == Some(rounded))
     }
 
-    /// At most one part in 32 is lost, or less than a granule.
-    fn rounding_wastes_little(size: usize) given size > 0 && size <= SIZE_MAX; {
-        round_up(size).is_some_and(|rounded| rounded - size < GRANULE || rounded - size <= size / 32)
+    /// At most one part in 32 is lost, or less than a granule; nothing takes one.
+    fn rounding_wastes_little(size: usize) given size <= SIZE_MAX; {
+        round_up(size).is_some_and(|rounded| rounded - size.max(1) < GRANULE || rounded - size <= size / 32)
     }
 
     fn larger_sizes_are_refused(size: usize) given size > SIZE_MAX; { round_up(size).is_none() }
+
+    /// No size is refused that the highest class serves.
+    fn what_the_highest_class_serves_is_not_refused(size: usize) given true; {
+        round_up(size).is_some() == (size <= least_size(CLASSES - 1))
+    }
 
     /// The class that is found has blocks, and is not below.
     fn a_class_that_is_found_has_blocks(rows: [u32; ROWS], class: usize) given class < CLASSES; {

@@ -6,7 +6,7 @@ pub mod addr;
 pub mod align;
 
 use crate::law::laws;
-use addr::{Addr, AddrRange};
+use addr::{Addr, AddrRange, INLINE_SIZE_MAX};
 use align::Align;
 
 /// The alignment with this exponent, below the bits of a word.
@@ -84,6 +84,16 @@ laws! {
     fn covered_addresses_are_in_both_ranges(a: usize, b: usize, c: usize, d: usize, addr: usize)
     given range(a, b).covers(range(c, d)) && has(range(c, d), addr); {
         range(a, b).contains(Addr::new(addr))
+    }
+
+    /// And it is said of every range that lies in another.
+    fn a_range_covers_what_lies_in_it(a: usize, b: usize, c: usize, d: usize) given a <= c && c <= d && d <= b; {
+        range(a, b).covers(range(c, d))
+    }
+
+    /// As it is documented.
+    fn one_mebibyte_is_served_inline(size: usize) given true; {
+        (size <= INLINE_SIZE_MAX) == (size <= 1 << 20) && Addr::ZERO <= Addr::new(size)
     }
 
     /// Two ranges with an address in common overlap.

@@ -1,0 +1,136 @@
+"""Follows traces of a state machine from its beginning, with numbers, and searches for them (design/proofs.md `.empty`)."""
+
+import random
+import re
+
+import z3
+from machine import Machine, Value
+from reader import Refused
+
+# How many steps a walk has at most, and how many walks a search has.
+LENGTH, WALKS = 60, 200
+# What numbers a walk tries.
+FEW = (0, 1, 2, 3)
+CALL = re.compile(r"(\w+)\(([^)]*)\)")
+
+
+class Step:
+    """A step: its parameters, what it requires beside the invariant, and the state that it returns."""
+
+    def __init__(self, machine, function):
+        self.name = function.name
+        names = {name: z3.Const(name, machine.type(kind).sort) for name, kind in function.parameters}
+        values = {name: Value(machine.type(kind), names[name]) for name, kind in function.parameters}
+        self.state = names.pop("s", None)
+        self.parameters = list(names.values())
+        # The invariant holds of each state that a trace leads to: that is what is proved.
+        invariant = ("call", "holds", ("name", "s"), [])
+        self.requires = z3.And(*(machine.boolean(tree, values) for tree in function.requires if tree != invariant))
+        self.result = result_of(machine, function, function.body, values)
+
+    def at(self, term, state, arguments):
+        known = list(zip(self.parameters, arguments))
+        if self.state is not None:
+            known.append((self.state, state))
+        return z3.simplify(z3.substitute(term, *known))
+
+    def is_possible(self, state, arguments):
+        condition = self.at(self.requires, state, arguments)
+        if z3.is_true(condition) or z3.is_false(condition):
+            return z3.is_true(condition)
+        # What has a quantifier is left.
+        solver = z3.Solver()
+        solver.set("timeout", 2000)
+        solver.add(z3.Not(condition))
+        return solver.check() == z3.unsat
+
+    def follow(self, state, arguments):
+        return self.at(self.result, state, arguments)
+
+
+def result_of(machine, function, tree, names):
+    """The state that a body returns, without its assertions."""
+    kind, *parts = tree
+    if kind == "block":
+        names = dict(names)
+        for statement in parts[0]:
+            if statement[0] == "let":
+                names[statement[1]] = machine.value(statement[2], names)
+        return result_of(machine, function, parts[1], names)
+    if kind == "if":
+        then, other = (result_of(machine, function, part, names) for part in parts[1:])
+        return z3.If(machine.boolean(parts[0], names), then, other)
+    return machine.value(tree, names, machine.type(function.result)).term
+
+
+def number(parameter, text):
+    """An argument as it is written in a trace."""
+    if z3.is_bool(parameter):
+        return z3.BoolVal(text == "true")
+    if z3.is_int(parameter):
+        return z3.IntVal(int(text))
+    given = z3.K(z3.IntSort(), False)
+    for part in text.strip("{}").split():
+        given = z3.Store(given, int(part), True)
+    return given
+
+
+def draw(parameter, choice):
+    if z3.is_bool(parameter):
+        return choice.choice(("true", "false"))
+    return str(choice.choice(FEW)) if z3.is_int(parameter) else "{1 2}"
+
+
+class Traces:
+    """The steps of a model, to follow."""
+
+    def __init__(self, text):
+        machine = Machine(text)
+        self.steps = {function.name: Step(machine, function) for function in machine.steps()}
+
+    def follow(self, trace):
+        """Returns the steps of a trace."""
+        state, taken = None, []
+        for name, given in CALL.findall(trace):
+            step, given = self.steps.get(name), [part.strip() for part in given.split(",") if part.strip()]
+            if step is None or len(given) != len(step.parameters) or (state is None) != (step.state is None):
+                raise Refused(f"{name}({', '.join(given)}) after {len(taken)} steps")
+            arguments = [number(parameter, text) for parameter, text in zip(step.parameters, given)]
+            if not step.is_possible(state, arguments):
+                raise Refused(f"{name}({', '.join(given)}) is not possible after {len(taken)} steps")
+            state = step.follow(state, arguments)
+            taken.append(name)
+        return taken
+
+    def search(self, missing):
+        """Returns traces in which these steps are, as far as they are found, and the steps that are in none."""
+        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.steps, 0)
+        for _ in range(WALKS):
+            state, trace, new = None, [], 0
+            for _ in range(LENGTH):
+                order = sorted(self.steps, key=lambda name: (name not in missing, counts[name] * choice.random()))
+                for name in order:
+                    step = self.steps[name]
+                    if (state is None) != (step.state is None):
+                        continue
+                    tries = [[draw(parameter, choice) for parameter in step.parameters] for _ in range(6 if step.parameters else 1)]
+                    for given in tries:
+                        arguments = [number(parameter, text) for parameter, text in zip(step.parameters, given)]
+                        if step.is_possible(state, arguments):
+                            break
+                    else:
+                        continue
+                    state = step.follow(state, arguments)
+                    trace.append(f"{name}({', '.join(given)})")
+                    counts[name] += 1
+                    if name in missing:
+                        missing.discard(name)
+                        new = len(trace)
+                    break
+                else:
+                    break
+            if new:
+                found.append("; ".join(trace[:new]))
+            if not missing:
+                break
+        return found, sorted(missing)
