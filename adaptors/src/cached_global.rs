@@ -116,8 +116,8 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 ///
 /// An allocation or a free that the thread's cache can serve takes no lock. Caches hand batches of blocks to each
 /// other through a [`Depot`], and return them when their threads end. Objects of more than 16 KiB, or aligned to more than two
-/// words, come from the pool. The depot has [slabs](Depot::with_slabs) if the pool can have them: each size class that is used takes
-/// 64 KiB, so a program should have several MiB.
+/// words, come from the pool. The depot has [slabs](Depot::with_slabs) if the pool can have them: each size class of up to 1 KiB that is used
+/// takes 64 KiB, so a program should have several MiB.
 ///
 /// As [`GlobalPool`](crate::GlobalPool), it makes its pool at the first request, by a function that must not allocate from
 /// it; never drops it; and ends the program if a hook panics. In addition:
@@ -161,7 +161,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         K::home().depot()
     }
 
-    /// Returns to the pool what the depot keeps. A fork waits for this call, as it does not for [`Depot::flush`].
+    /// Returns to the pool what the depot keeps, and slabs of which no block is in use: so flush threads first. A fork waits for this call, as it does not for [`Depot::flush`].
     pub fn flush_depot(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();
@@ -171,7 +171,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         });
     }
 
-    /// Returns to the pool what the cache of this thread keeps. What other threads' caches keep stays there.
+    /// Returns to the pool, or to slabs, what the cache of this thread keeps. What other threads' caches keep stays there.
     pub fn flush_thread(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();

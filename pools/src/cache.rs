@@ -80,7 +80,7 @@ const UNSERVED: Error = Error::Parameter("the pool does not serve the blocks of 
 /// One thread's free blocks of a pool, by size.
 ///
 /// Any thread may [trip](CacheDescriptor::trip) it, which makes it return all that it
-/// keeps to the pool when it next allocates or frees. Flushing and dropping do the same. A
+/// keeps to the pool, or to slabs, when it next allocates or frees. Flushing and dropping do the same. A
 /// cache that is forgotten (`mem::forget`) takes its blocks with it until the pool is
 /// dropped, and its descriptor for good.
 ///
@@ -194,7 +194,7 @@ impl<'c, P: ManualPool> Cache<'c, P> {
         }
     }
 
-    /// Returns everything it keeps to the pool.
+    /// Returns everything it keeps to the pool, or to slabs.
     pub fn flush(&self) {
         for index in 0..self.classes().len() {
             self.give_back(index, usize::MAX);

@@ -297,6 +297,16 @@ fn claims_of_design() -> Vec<Claim> {
             "at most {} blocks are looked at",
             [number(constant("pools/src", "LOOKS"))],
         ),
+        claim(
+            "design/cache.md",
+            "it allocates {} in the pool at a time",
+            [bytes(constant("pools/src/cache", "SLAB_SIZE"))],
+        ),
+        claim(
+            "design/cache.md",
+            "The header is in one of {} places",
+            [number(constant("pools/src/cache", "PLACES"))],
+        ),
         claim("design/land.md", "lie well: {} at most", [number(constant("pools/src", "LOOKS"))]),
         claim(
             "design/contract.md",

@@ -60,7 +60,7 @@ unsafe fn free_filled(allocator: &impl GlobalAlloc, object: *mut u8, size: usize
     unsafe { allocator.dealloc(object, layout(size)) };
 }
 
-/// The bytes in use in a pool when its depot has returned what no one uses.
+/// The bytes in use in a pool when its depot has returned what nothing uses.
 fn used<K: ThreadCached>(allocator: &CachedGlobalPool<K>) -> usize {
     allocator.flush_depot();
     let sizes = allocator.pool().unwrap().sizes();

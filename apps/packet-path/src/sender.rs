@@ -246,7 +246,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Whether no more of the input is to be sent.
+    /// Whether the time for input is over.
     pub(crate) fn is_time_over(&self) -> bool {
         self.shared.start.elapsed() > self.options.time_limit
     }

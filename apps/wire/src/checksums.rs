@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use crate::INTERFACE;
 
-/// What `SIOCETHTOOL` takes to switch something: the command, and whether it is to be on (`struct ethtool_value`).
+/// What `SIOCETHTOOL` takes to switch something: the command, and whether it is switched on (`struct ethtool_value`).
 #[repr(C)]
 struct Switch {
     command: u32,

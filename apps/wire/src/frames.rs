@@ -7,7 +7,10 @@ use std::hash::DefaultHasher;
 pub const PORT: u16 = 26_000;
 
 /// The bytes of a frame in front of its body: Ethernet, IPv6, UDP.
-const HEADERS: usize = 62;
+pub const HEADERS: usize = 62;
+
+/// The bytes of the longest frame of an interface whose MTU is 1500.
+pub const FRAME_MAX: usize = 1514;
 
 /// The bytes of the shortest frame: headers, a number, a hash.
 pub const FRAME_MIN: usize = HEADERS + 16;

@@ -23,6 +23,7 @@ const NOT_STOPPED: Impossible = Impossible("its heap is not stopped by this thre
 const STOPPED: Impossible = Impossible("its heap is stopped already, or its thread did not begin to stop it");
 const WAITS: Impossible = Impossible("a mutator waits that waits already, or goes on that does not wait");
 const COLLECTS: Impossible = Impossible("a collection begins in another one");
+const IN_STEP: Impossible = Impossible("a stop ends in a step");
 const NO_COLLECTION: Impossible = Impossible("no collection began that could end");
 
 /// How much a log has of what heaps do.
@@ -178,7 +179,8 @@ impl HeapAccount {
             Fields::EndStop { heap, .. } => {
                 let heap = self.of(heap);
                 heap.stopping.remove(&thread);
-                ensure(heap.stopped_by.take() == Some(thread), NOT_STOPPED)
+                ensure(heap.stopped_by.take() == Some(thread), NOT_STOPPED)?;
+                ensure(!heap.is_in_step, IN_STEP)
             }
             Fields::BeginCollection { heap, .. } => {
                 self.counts.collections += 1;
@@ -196,7 +198,8 @@ impl HeapAccount {
                 ensure(!core::mem::replace(&mut heap.is_in_step, true), COLLECTS)
             }
             Fields::EndStep { heap, .. } => {
-                ensure(core::mem::take(&mut self.of(heap).is_in_step), NO_COLLECTION)
+                let heap = self.of(heap).stopped_by(thread)?;
+                ensure(core::mem::take(&mut heap.is_in_step), NO_COLLECTION)
             }
             Fields::DropHeap { heap, .. } => {
                 self.heaps.remove(&heap);

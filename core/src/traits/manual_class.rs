@@ -84,6 +84,9 @@ pub unsafe trait ManualClass: Store + Check + Describe {
     /// Those of [`PoolClass::empty`].
     unsafe fn empty(&self, unused: Block);
 
+    /// As [`ManualPool::OBSERVES_OBJECTS`].
+    const OBSERVES_OBJECTS: bool = false;
+
     /// As [`ManualPool::set_aside`].
     ///
     /// # Safety
@@ -179,6 +182,8 @@ unsafe impl<C: ManualClass> PoolClass for C {
 // SAFETY: never flippable. `ManualClass` promises that objects of buffers may be freed by any
 // thread that may call the pool, that `Store::alloc` keeps the promises of fills, and when objects may be resized in place.
 unsafe impl<C: ManualClass> ManualPool for C {
+    const OBSERVES_OBJECTS: bool = C::OBSERVES_OBJECTS;
+
     #[inline(always)]
     unsafe fn set_aside(&self, object: NonNull<u8>, layout: Layout) -> bool {
         // SAFETY: if there is such an object it is the caller's, and nothing uses it: what `ManualClass::set_aside` requires.

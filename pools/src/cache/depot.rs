@@ -63,7 +63,8 @@ pub struct Depot<'p, P: ManualPool> {
 }
 
 impl<'p, P: ManualPool> Depot<'p, P> {
-    /// An empty depot for caches with these classes, that keeps at most `bound` bytes.
+    /// An empty depot for caches with these classes, that keeps at most `bound` bytes. For a program that drops large structures
+    /// see [`Depot::with_slabs`].
     #[must_use]
     pub fn new(pool: &'p P, classes: CacheClasses, bound: usize) -> Self {
         let stacks = core::array::from_fn(|_| BatchStack::new());
@@ -74,17 +75,19 @@ impl<'p, P: ManualPool> Depot<'p, P> {
 
     /// As [`Depot::new`], for a program that makes and drops large structures in a pool of many MiB. Blocks of up to 1 KiB come from
     /// *slabs*: the depot allocates 64 KiB in the pool at a time, cuts them into blocks of one class, and frees them when none of
-    /// these is in use. So the pool sees one call for many blocks, and what is freed in any order comes together again
-    /// (design/cache.md `.slab`).
+    /// these is in use. So the pool sees one call for many blocks, and what is freed in any order is allocated in the order of
+    /// addresses (design/cache.md `.slab`).
     ///
     /// - What was allocated by this depot, or a cache of it, is freed by this depot or a cache of it: a cache that is not
     ///   of this depot cannot free it, and these free nothing else. What is in use when the depot is dropped stays allocated until
     ///   the pool is dropped.
     /// - Blocks of the size of a slab have to be left in the pool, aligned to their size: a small object is refused, although there
-    ///   is room for it, if each slab of its class is full, and the pool finds no block for a slab. Of blocks that are large enough
-    ///   and lie badly, it passes over a few (design/land.md `.land.align`).
-    /// - Each class that is used has a slab of its own, and one that is used little leaves most of it unused: of 1 MiB, two classes
-    ///   of three get none with the classes of a whole program.
+    ///   is room for it, if each slab of its class is full, and the pool finds no block for a slab. [`Depot::free_in_slabs`] says what
+    ///   is free there.
+    /// - Each class of up to 1 KiB that is used has a slab of its own: the 32 of a whole program take 2 MiB. So the pool should have
+    ///   at least ten times as much.
+    /// - A slab returns to the pool only if none of its blocks is in use: one object that stays keeps 64 KiB from all other sizes. If
+    ///   the pool has a limit and a few objects outlive many, use [`Depot::new`].
     ///
     /// The depot has no slabs if the pool does not serve their layout, or [observes each
     /// object](ManualPool::OBSERVES_OBJECTS), and with the feature `hardening`: [`Depot::has_slabs`].
@@ -146,7 +149,7 @@ impl<'p, P: ManualPool> Depot<'p, P> {
         }
         for (class, slabs) in self.all_slabs() {
             // SAFETY: the size of the class.
-            while let Some(slab) = unsafe { slabs.take_unused(class.size) } {
+            if let Some(slab) = unsafe { slabs.take_unused(class.size) } {
                 // SAFETY: allocated in the pool as a slab; none of its blocks is in use, and it left its class.
                 unsafe { self.pool.free(slab, SLAB) };
             }

@@ -12,7 +12,9 @@ use tripoint_core::{
     PoolOptions, RankSet, Store,
 };
 use tripoint_oracle::{Random, in_time};
-use tripoint_pools::{Mfs, MfsOptions, Mvff, MvffOptions, Snc, SncOptions, UnitLayout};
+use tripoint_pools::{
+    CacheClass, CacheClasses, Depot, Mfs, MfsOptions, Mvff, MvffOptions, Snc, SncOptions, UnitLayout,
+};
 use tripoint_telemetry::format::{LOG_HEADER_WORDS, WORD_BYTES};
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
 use tripoint_telemetry::{LogError, LogReader, LoggedPool, PointLog, PointLogger};
@@ -386,4 +388,22 @@ fn a_logged_pool_is_the_pool_that_it_has() {
     // SAFETY: allocated in this pool with this layout, freed once, and not used any more.
     unsafe { pool.free(object, layout(100, 8)) };
     assert_eq!((pool.sizes().free, events.take()), (pool.sizes().total, vec![]), "the log is off");
+}
+
+/// A depot of a logged pool has no slabs, so the log has each object and not the slabs.
+#[test]
+fn what_a_depot_allocates_is_logged_by_object() {
+    let mut memory = Box::new_uninit_slice(ARENA);
+    let arena = ClientArena::create(&mut memory, ClientArenaOptions::default()).unwrap();
+    let events = Events::default();
+    let pool = LoggedPool::new(Mvff::create(&arena, MvffOptions::default()).unwrap(), || true, &events);
+    let classes = CacheClasses::new(&[CacheClass { size: 96, count: 8 }]).unwrap();
+    let depot = Depot::with_slabs(&pool, classes, 4096);
+    events.take();
+    let object = depot.alloc(layout(90, 8)).unwrap();
+    let logged = events.take();
+    assert!(logged.iter().any(|event| matches!(event, Event::Alloc { size: 96, .. })), "{logged:?}");
+    // SAFETY: allocated by this depot with this layout, freed once, and not used any more.
+    unsafe { depot.free(object, layout(90, 8)) };
+    assert!(matches!(events.take()[..], [Event::Free { size: 96, .. }]));
 }

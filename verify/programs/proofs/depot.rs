@@ -1,4 +1,4 @@
-//! The exchange of batches between caches through a depot: any number of threads, batches and classes, and any bound.
+//! The bytes that a depot counts while caches exchange batches through it: any number of threads, batches and classes, and any bound.
 //!
 //! A stack of batches is changed under its lock; the bytes that the depot keeps are counted beside it, by
 //! read-modify-writes. So x86's memory shows no other order than sequential consistency does.

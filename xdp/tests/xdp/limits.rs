@@ -8,7 +8,7 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::{ClientArena, ClientArenaOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
-use wire::frames::{FRAME_MIN, datagram, frame};
+use wire::frames::{FRAME_MIN, HEADERS, datagram, frame};
 use wire::{End, INTERFACE, PacketSocket};
 
 use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, redirect, wire};
@@ -189,7 +189,7 @@ fn an_mtu_is_a_limit() {
     let mut socket = region.open(INTERFACE, 0, XdpOptions { drop_long_frames: true, ..OPTIONS }).unwrap();
     let link = redirect(&socket);
     let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<8>(), Patience::new());
-    let bodies = [1793 - 62, 3000, 1792 - 62];
+    let bodies = [1793 - HEADERS, 3000, 1792 - HEADERS];
     for bytes in bodies {
         assert!(raw.send(&datagram(PORT, &vec![7; bytes])));
     }
@@ -222,7 +222,6 @@ fn a_driver_without_xdp_is_named() {
     assert_eq!(attached.attached(), XdpAttach::Stack);
 }
 
-/// The kernel keeps some of each unit, and newer ones want room for a frame as well.
 /// veth has no XDP with fewer queues to receive than the other end has to send.
 #[test]
 fn queues_that_the_driver_cannot_serve_are_named() {
@@ -239,6 +238,7 @@ fn queues_that_the_driver_cannot_serve_are_named() {
     assert_eq!(attached.attached(), XdpAttach::Stack);
 }
 
+/// The kernel keeps some of each unit, and newer ones want room for a frame as well.
 #[test]
 fn a_headroom_that_leaves_no_room_is_named() {
     let Some([near, _far]) = wire(1) else { return };

@@ -3,7 +3,7 @@
 use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{BusyPoll, XdpAttach, XdpError, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion};
-use wire::frames::{frame, number};
+use wire::frames::{FRAME_MAX, frame, number};
 use wire::{INTERFACE, PacketSocket};
 
 use super::{OPTIONS, PORT, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
@@ -123,16 +123,16 @@ fn a_header_is_put_in_front_of_a_frame_that_came() {
     assert_eq!(socket.report().frame_max, 2048 - 256 - HEADROOM);
     let _redirect = redirect(&socket);
     let (raw, mut batch, patience) = (PacketSocket::open(&far).unwrap(), pool.batch::<1>(), Patience::new());
-    assert!(raw.send(&frame(5, 1514)));
+    assert!(raw.send(&frame(5, FRAME_MAX)));
     while batch.is_empty() {
         socket.receive(&mut batch);
         patience.wait(socket.report());
     }
     let mut packet = batch.pop().unwrap();
-    assert_eq!((packet.headroom(), packet.len()), (256 + HEADROOM as usize, 1514));
+    assert_eq!((packet.headroom(), packet.len()), (256 + HEADROOM as usize, FRAME_MAX));
     packet.truncate(800);
     packet.prepend(300).unwrap().fill(0xee);
-    let expected = [&[0xee; 300], &frame(5, 1514)[..800]].concat();
+    let expected = [&[0xee; 300], &frame(5, FRAME_MAX)[..800]].concat();
     batch.push(packet).unwrap();
     assert_eq!(socket.send(&mut batch), 1);
     socket.wake().unwrap();

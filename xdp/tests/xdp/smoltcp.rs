@@ -12,7 +12,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use tripoint_xdp::smoltcp::XdpDevice;
 use tripoint_xdp::{XdpAttach, XdpFilter, XdpRedirect};
-use wire::frames::{FRAME_MIN, bytes_of, frame};
+use wire::frames::{FRAME_MAX, FRAME_MIN, bytes_of, frame};
 use wire::{INTERFACE, PacketSocket};
 
 use super::{OPTIONS, PATIENCE, PORT, Patience, Pool, SIZE, assert_whole, open, pool, wire};
@@ -22,9 +22,6 @@ const BYTES: usize = 1 << 19;
 
 /// The bytes of either buffer of the socket.
 const BUFFER: usize = 1 << 16;
-
-/// The MTU of the wire, with a header of Ethernet.
-const FRAME: usize = 1514;
 
 type Xdp = XdpDevice<'static, SIZE>;
 
@@ -80,7 +77,7 @@ fn what_the_kernel_sends_to_smoltcp_comes_back_whole() {
     let redirect = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).unwrap();
     redirect.add(&socket).unwrap();
     let mut device = XdpDevice::new(socket);
-    assert_eq!(device.capabilities().max_transmission_unit, FRAME);
+    assert_eq!(device.capabilities().max_transmission_unit, FRAME_MAX);
     let (mut interface, mut sockets, handle) = stack(&mut device);
 
     let bytes: Vec<u8> = (0..BYTES as u64).map(|place| ((place * place) >> 7) as u8).collect();
@@ -102,7 +99,7 @@ fn what_the_kernel_sends_to_smoltcp_comes_back_whole() {
     assert!(back == bytes, "{} bytes of {BYTES} came back, or others", back.len());
     let report = device.socket().report();
     assert_eq!((report.receive.refused, report.transmit.refused), (0, 0), "{report}");
-    assert!(report.transmit.submitted > (BYTES / FRAME) as u64, "{report}");
+    assert!(report.transmit.submitted > (BYTES / FRAME_MAX) as u64, "{report}");
     drop(redirect);
     device.close().wait(PATIENCE).unwrap();
     assert_whole(pool);
@@ -140,7 +137,7 @@ fn frames_are_received_and_sent_whole() {
 
     let peer = PacketSocket::open(&far).unwrap();
     for number in 0..500 {
-        let sent = frame(number, bytes_of(number, FRAME));
+        let sent = frame(number, bytes_of(number, FRAME_MAX));
         assert!(peer.send(&sent));
         let patience = Patience::new();
         while !answer(&mut device, now, &sent) {

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use tripoint_packets::PacketBatch;
 use tripoint_xdp::{XdpAttach, XdpFilter, XdpMode, XdpOptions, XdpRedirect, XdpRegion, XdpSocket};
-use wire::frames::{Seen, bytes_of, frame, number};
+use wire::frames::{FRAME_MAX, Seen, bytes_of, frame, number};
 use wire::{INTERFACE, PacketSocket};
 
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
@@ -14,9 +14,6 @@ const FRAMES: u64 = 20_000;
 
 /// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
 const AHEAD: u64 = 40;
-
-/// The longest frames of a wire whose MTU is 1500.
-const FRAME_MAX: usize = 1514;
 
 /// The addresses of Ethernet in a frame of these tests that was sent back.
 const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];

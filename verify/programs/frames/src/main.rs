@@ -12,13 +12,10 @@ use std::time::Instant;
 use std::{fs, thread};
 
 use wire::PacketSocket;
-use wire::frames::{PORT, Seen, bytes_of, datagram, frame};
+use wire::frames::{FRAME_MAX, PORT, Seen, bytes_of, datagram, frame};
 
 /// Frames on their way at once: fewer than any ring on the way has room for.
 const AHEAD: u64 = 160;
-
-/// The longest frames of interfaces whose MTU is 1500.
-const LONGEST: usize = 1514;
 
 /// In place of how many have come, before one has.
 const NONE: u64 = u64::MAX - 1;
@@ -46,7 +43,7 @@ fn send(sender: &PacketSocket, frames: u64, mut come: impl FnMut() -> u64, is_ov
     let (mut sent, mut last, mut since) = (0, 0, Instant::now());
     while last < frames {
         while sent < frames && sent - last < AHEAD {
-            assert!(sender.send(&frame(sent, bytes_of(sent, LONGEST))), "frame {sent} is not taken");
+            assert!(sender.send(&frame(sent, bytes_of(sent, FRAME_MAX))), "frame {sent} is not taken");
             sent += 1;
         }
         let now = come();
@@ -156,7 +153,7 @@ fn check_flood(pool: &'static Pool, frames: u64) {
         begin(&sender, |_| come.load(Ordering::Relaxed) != NONE);
         let (before, mut sent) = (dropped(), 0);
         let mut send_next = || {
-            let is_taken = sender.send(&frame(sent, bytes_of(sent, LONGEST)));
+            let is_taken = sender.send(&frame(sent, bytes_of(sent, FRAME_MAX)));
             sent += u64::from(is_taken);
             sent
         };
