@@ -21,7 +21,6 @@ pub(crate) enum Memory<'a> {
 }
 
 /// A socket that is bound to a queue, and its rings. Once it is dropped, the kernel begins to let go of the queue.
-#[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) fill: Submissions<u64>,
     pub(crate) received: Completions<libc::xdp_desc>,

@@ -26,7 +26,6 @@ struct Second {
 
 /// A second socket for a queue, which is bound as soon as the kernel lets it. It is made when the first is opened, so
 /// that it needs nothing later, and is in the same network namespace.
-#[derive(Debug)]
 pub(crate) struct Probe {
     /// None once the queue was found free: it would keep the queue itself.
     second: Option<Second>,
