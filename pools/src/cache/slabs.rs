@@ -148,7 +148,7 @@ impl SlabClass {
         Self(Lock::new(Partial { first: None, free: 0 }))
     }
 
-    /// Adds a slab that was just allocated, of blocks of `size` bytes. Returns one of them, so that none finds it unused before it
+    /// Adds a slab that was just allocated, of blocks of `size` bytes. Returns one of them: so no flush finds the slab unused before it
     /// is used.
     ///
     /// # Safety
