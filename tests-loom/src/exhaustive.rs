@@ -33,6 +33,13 @@ pub mod thread {
     }
 }
 
+/// Runs a part of a model in a thread of its own, on a stack of a MiB. Those of models have 32 KiB, less than a whole depot
+/// takes while it is moved.
+pub fn on_large_stack(run: impl FnOnce() + Send + 'static) {
+    let builder = loom::thread::Builder::new().stack_size((1 << 20) / size_of::<usize>());
+    builder.spawn(run).unwrap().join().unwrap();
+}
+
 /// Runs a model in every way with at most three preemptions.
 pub fn model(run: impl Fn() + Sync + Send + 'static) {
     model_bounded(3, run);

@@ -37,9 +37,11 @@ use tripoint_core::internal::{AtomicU32, Ordering, fence};
 use tripoint_core::{BarrierPair, BufferKind, ClientArena, ClientArenaOptions, Parking, RankSet};
 
 #[cfg(tripoint_loom)]
-pub use exhaustive::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, thread};
+pub use exhaustive::{
+    Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, on_large_stack, thread,
+};
 #[cfg(tripoint_shuttle)]
-pub use random::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, thread};
+pub use random::{Condvar, Mutex, UnsafeCell, model, model_bounded, model_unbounded, on_large_stack, thread};
 
 /// An address to put in a descriptor. Models follow no pointer.
 pub fn addr(value: usize) -> *mut u8 {

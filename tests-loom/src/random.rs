@@ -63,6 +63,11 @@ pub fn model_unbounded(run: impl Fn() + Sync + Send + 'static) {
     model(run);
 }
 
+/// Runs a part of a model: every stack is large enough.
+pub fn on_large_stack(run: impl FnOnce()) {
+    run();
+}
+
 fn execute(scheduler: impl Scheduler + 'static, run: Arc<impl Fn() + Sync + Send + 'static>) {
     let mut config = Config::new();
     config.silence_warnings = true;

@@ -6,7 +6,7 @@
 
 use core::alloc::Layout;
 
-use tests_loom::{lend, model_bounded, thread, with_arena};
+use tests_loom::{lend, model_bounded, on_large_stack, thread, with_arena};
 use tripoint_core::{Describe, Store};
 use tripoint_oracle::BumpPool;
 use tripoint_pools::{Cache, CacheClass, CacheClasses, CacheDescriptor, Depot};
@@ -65,15 +65,16 @@ fn trip(later: fn(&PoolCache)) {
 /// (design/cache.md `.capacity`).
 fn trip_while_it_grows(later: fn(&PoolCache)) {
     with_descriptor(64, move |pool, descriptor| {
-        let depot = Box::new(Depot::new(pool, *descriptor.classes(), 4096));
-        // SAFETY: the cache is dropped before the depot, and the thread of the model has ended.
-        unsafe {
-            lend(depot, |depot: &'static mut Depot<'static, Pool>| {
-                let cache = Cache::with_depot(depot, descriptor).unwrap();
-                race_trip(&cache, later);
-                assert!(!descriptor.is_tripped(0), "a class that was used is not armed");
-            });
-        }
+        let race = move |depot: &'static mut Depot<'static, Pool>| {
+            let cache = Cache::with_depot(depot, descriptor).unwrap();
+            race_trip(&cache, later);
+            assert!(!descriptor.is_tripped(0), "a class that was used is not armed");
+        };
+        on_large_stack(move || {
+            let depot = Box::new(Depot::new(pool, *descriptor.classes(), 4096));
+            // SAFETY: the cache is dropped before the depot, and the thread of the model has ended.
+            unsafe { lend(depot, race) };
+        });
     });
 }
 
