@@ -6,13 +6,14 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Once;
-use tripoint_core::{ManualPool, PoolClass, Result, Store, aver};
+use tripoint_core::{Error, ManualPool, PoolClass, Result, Store, aver};
 use tripoint_pools::{CacheClass, CacheClasses, Depot};
 
 use crate::fork_gate::{Inside, watch_forks};
 use crate::global::without_unwinding;
 use crate::moving::{LARGE, move_bytes};
 use crate::thread_cache::ThreadCache;
+use crate::thread_caches::ThreadCaches;
 
 /// The most bytes of a class that a thread keeps, if it keeps more than four blocks.
 const CLASS_SIZE: usize = 64 << 10;
@@ -23,10 +24,14 @@ const LARGEST: usize = 1024 * CacheClass::ALIGN;
 /// The bytes that the depot may keep, besides slabs.
 const DEPOT: usize = 4 << 20;
 
+/// By how many bytes a pool grows until idle threads are looked for.
+const GROWTH: usize = 1 << 20;
+
 /// The pool of a [`CachedGlobalPool`], and what its threads share of it.
 pub struct GlobalHome<P: ManualPool + 'static> {
     pool: Once<P>,
     depot: Once<Depot<'static, P>>,
+    caches: ThreadCaches<P>,
     make: fn() -> Result<P>,
 }
 
@@ -34,7 +39,7 @@ impl<P: ManualPool + Send + Sync> GlobalHome<P> {
     /// A pool that is made by `make` at its first use.
     #[must_use]
     pub const fn new(make: fn() -> Result<P>) -> Self {
-        Self { pool: Once::new(), depot: Once::new(), make }
+        Self { pool: Once::new(), depot: Once::new(), caches: ThreadCaches::new(), make }
     }
 
     /// Returns the depot, and makes it and its pool first if there is none.
@@ -107,7 +112,7 @@ impl<K: ThreadCached> fmt::Debug for ThreadEnd<K> {
 
 impl<K: ThreadCached> Drop for ThreadEnd<K> {
     fn drop(&mut self) {
-        without_unwinding(|| K::local(ThreadCache::end));
+        without_unwinding(|| K::local(|local| local.end(&K::home().caches)));
     }
 }
 
@@ -175,29 +180,58 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     pub fn flush_thread(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();
-            K::local(|local| local.with(|cache| cache.flush()));
+            K::local(|local| local.with_lock(|cache| cache.flush()));
         });
+    }
+
+    /// Returns to the pool, or to slabs, what the caches of all threads keep: of this thread, and of those that are not in
+    /// a call of this allocator, at once; of others at their next call. Threads that call meanwhile wait for as long as it takes to
+    /// return what one cache keeps. From a hook of the pool, nothing is done.
+    ///
+    /// Where there is no [`Membarrier`](tripoint_arena_vm::Membarrier), other threads do so at their next call, and an idle one does not.
+    pub fn flush_threads(&self) {
+        self.flush_thread();
+        without_unwinding(|| K::local(|local| K::home().caches.flush(local.own())));
+    }
+
+    /// As [`flush_threads`](Self::flush_threads), of the threads that have not changed what their caches keep since they were last looked at
+    /// for this. Call it now and then, from any thread. The allocator does it by itself for a few threads each time that
+    /// the pool has grown by a MiB.
+    pub fn flush_idle_threads(&self) {
+        without_unwinding(|| K::local(|local| K::home().caches.flush_idle(local.own())));
     }
 
     /// Allocates what no cache serves at once, with all bytes zero if that is asked for.
     fn ask<const ZEROED: bool>(layout: Layout) -> Result<NonNull<u8>> {
         let depot = K::home().depot()?;
         K::local(|local| {
+            let caches = &K::home().caches;
             if local.asks_first() && K::watch_end() {
                 // Without a cache the thread goes to the pool, which refuses below if it refused here.
-                let _ = local.make(depot);
+                let _ = local.make(depot, caches);
             }
-            let _inside = Inside::enter();
-            local
-                .with(|cache| alloc_in::<_, ZEROED>(cache, layout))
-                .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
+            let ask = || {
+                let _inside = Inside::enter();
+                local
+                    .with_lock(|cache| alloc_in::<_, ZEROED>(cache, layout))
+                    .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
+            };
+            let asked = ask().or_else(|error| {
+                if matches!(error, Error::Parameter(_)) {
+                    return Err(error);
+                }
+                caches.flush_for(layout.size(), local.own());
+                ask()
+            });
+            caches.look_when_changed(depot.pool().header().total(), GROWTH, local.own());
+            asked
         })
     }
 
     /// As [`GlobalAlloc::alloc`], for a layout with a size; says why if it refuses. A panic in it ends the program.
     #[inline]
     pub(crate) fn try_alloc(&self, layout: Layout) -> Result<NonNull<u8>> {
-        let cached = K::local(|local| local.with(|cache| cache.alloc_cached(layout)).flatten());
+        let cached = K::local(|local| local.with_armed(|cache| cache.alloc_cached(layout)).flatten());
         match cached {
             Some(object) => Ok(object),
             None => without_unwinding(|| Self::ask::<false>(layout)),
@@ -233,7 +267,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         };
         let _inside = Inside::enter();
         // SAFETY: allocated by this allocator with this layout, so in a cache of this depot; freed once.
-        let freed = K::local(|local| local.with(|cache| unsafe { cache.free(object, layout) }));
+        let freed = K::local(|local| local.with_lock(|cache| unsafe { cache.free(object, layout) }));
         if freed.is_none() {
             // SAFETY: allocated by this depot, or by a cache of it, with this layout; freed once.
             unsafe { depot.free(object, layout) };
@@ -311,7 +345,7 @@ impl<K: ThreadCached> fmt::Debug for CachedGlobalPool<K> {
 unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let cached = K::local(|local| local.with(|cache| cache.alloc_cached(layout)).flatten());
+        let cached = K::local(|local| local.with_armed(|cache| cache.alloc_cached(layout)).flatten());
         match cached {
             Some(object) => object.as_ptr(),
             // SAFETY: the words of a layout.
@@ -338,7 +372,7 @@ unsafe impl<K: ThreadCached> GlobalAlloc for CachedGlobalPool<K> {
     unsafe fn dealloc(&self, object: *mut u8, layout: Layout) {
         let Some(object) = NonNull::new(object) else { return };
         // SAFETY: the caller allocated the object here with this layout, and gives it up.
-        let cached = K::local(|local| local.with(|cache| unsafe { cache.free_cached(object, layout) }));
+        let cached = K::local(|local| local.with_armed(|cache| unsafe { cache.free_cached(object, layout) }));
         if cached != Some(true) {
             // SAFETY: the same; the cache did not take it. These are the words of its layout.
             unsafe { Self::free_slow(object, layout.size(), layout.align()) };

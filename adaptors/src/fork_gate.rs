@@ -11,6 +11,8 @@ use tripoint_core::internal::{AtomicUsize, ForkGate, ForkPlace, Ordering};
 static GATE: ForkGate<32> = ForkGate::new();
 /// How many threads have chosen their place.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// How many forks lie between the first process and this one.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 std::thread_local! {
     /// How often this thread passed the gate, and did not leave: more than once if what it does inside calls
@@ -36,6 +38,11 @@ fn choose_place() -> Option<&'static ForkPlace> {
     place
 }
 
+/// How many forks lie between the first process and this one, as far as the gate noticed them.
+pub(crate) fn forks() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// A thread that is inside; it leaves when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside(());
@@ -51,6 +58,11 @@ impl Inside {
             GATE.enter(place, std::thread::yield_now);
         }
         Self(())
+    }
+
+    /// Whether this thread is inside, or is forking: what it calls now was called by a hook or a handler.
+    pub(crate) fn is_inside() -> bool {
+        DEPTH.get() != 0
     }
 }
 
@@ -83,7 +95,7 @@ pub(crate) fn watch_forks() {
 
 #[cfg(all(unix, not(miri)))]
 mod unix {
-    use super::{CLOSES, DEPTH, GATE, place};
+    use super::{CLOSES, DEPTH, FORKS, GATE, Ordering, place};
 
     unsafe extern "C" {
         pub(super) fn pthread_atfork(
@@ -117,6 +129,7 @@ mod unix {
         if CLOSES.replace(false) {
             DEPTH.set(0);
         }
+        FORKS.fetch_add(1, Ordering::Relaxed);
         GATE.open_in_child(place().filter(|_| DEPTH.get() != 0));
     }
 }

@@ -142,6 +142,8 @@ mod scratch;
 #[cfg(feature = "std")]
 mod thread_cache;
 #[cfg(feature = "std")]
+mod thread_caches;
+#[cfg(feature = "std")]
 mod typed_arena;
 
 pub use allocator::PoolAllocator;

@@ -2,57 +2,65 @@
 //!
 //! It lies in the pool itself, and a word of thread-local storage leads to it. A thread that uses its cache takes
 //! it out of that word meanwhile. So whatever calls the allocator in between (a hook, a signal handler) finds none, and
-//! goes to the pool (design/adaptors.md `.cached.slot`).
+//! goes to the pool (design/adaptors.md `.cached.slot`); and another thread sees that it is in use (`.cached.rest`).
 
 use core::alloc::Layout;
 use core::cell::Cell;
-use core::mem::MaybeUninit;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
-use tripoint_core::internal::{AtomicPtr, Ordering, compiler_fence};
+use tripoint_core::internal::{Ordering, OwnerSlot, compiler_fence};
 use tripoint_core::{ManualPool, Result};
-use tripoint_pools::{Cache, CacheDescriptor, Depot};
+use tripoint_pools::{Cache, Depot};
 
 use crate::fork_gate::Inside;
+use crate::thread_caches::{Kept, ThreadCaches};
 
 /// A thread's word for its cache, in thread-local storage that is not dropped, so that
 /// it may be asked at any time of the thread's life.
 #[derive(Debug)]
 pub struct ThreadCache<P: ManualPool + 'static> {
-    /// The cache; null if there is none yet, or no longer, or while it is in use.
-    slot: AtomicPtr<Kept<P>>,
+    /// The cache; empty if there is none yet, or no longer, or while it is in use.
+    slot: OwnerSlot<Kept<P>>,
     /// Whether the thread has not asked for a cache yet, or only while there was no memory for it.
     is_new: Cell<bool>,
-}
-
-/// A cache, and the descriptor that it borrows, at an address that does not change.
-#[derive(Debug)]
-struct Kept<P: ManualPool + 'static> {
-    cache: MaybeUninit<Cache<'static, P>>,
-    descriptor: CacheDescriptor,
 }
 
 impl<P: ManualPool + 'static> ThreadCache<P> {
     /// No cache yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { slot: AtomicPtr::new(ptr::null_mut()), is_new: Cell::new(true) }
+        Self { slot: OwnerSlot::empty(), is_new: Cell::new(true) }
     }
 
-    /// Passes the cache to `work`, if there is one that is not in use.
+    /// Passes the cache to `work`, if there is one that is not in use. `work` does no more than what a cache serves at once:
+    /// [`Cache::alloc_cached`] and [`Cache::free_cached`].
     #[inline(always)]
-    pub(crate) fn with<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> Option<R> {
-        let kept = self.slot.load(Ordering::Relaxed);
-        // SAFETY: what the slot leads to was made by `make`, and is freed only by `end`, which empties the slot. Only this
-        // thread uses it, and only once at a time, because the slot is empty meanwhile.
-        let cache = unsafe { kept.as_ref()?.cache.assume_init_ref() };
-        self.slot.store(ptr::null_mut(), Ordering::Relaxed);
-        // A handler of this thread sees the slot as it was stored.
-        compiler_fence(Ordering::SeqCst);
-        let result = work(cache);
-        compiler_fence(Ordering::SeqCst);
-        self.slot.store(kept, Ordering::Relaxed);
+    pub(crate) fn with_armed<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> Option<R> {
+        // SAFETY: these do nothing while another thread uses the cache, which has tripped it and looked at the slot.
+        self.with(|kept| work(unsafe { kept.cache() }))
+    }
+
+    /// Passes the cache to `work`, if there is one that is not in use, and has other threads wait.
+    pub(crate) fn with_lock<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> Option<R> {
+        // SAFETY: `make` put the cache, and this thread uses it only once at a time.
+        self.with(|kept| unsafe { kept.with_lock(work) })
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, work: impl FnOnce(&Kept<P>) -> R) -> Option<R> {
+        let place = self.slot.get();
+        // SAFETY: what the slot leads to was made by `make`, and is freed only by `end`, which empties the slot.
+        let kept = unsafe { place.as_ref()? };
+        // A handler of this thread sees the slot as it was stored; so does a thread that calls `Membarrier::heavy`.
+        self.slot.take(|| compiler_fence(Ordering::SeqCst));
+        let result = work(kept);
+        self.slot.put(place);
         Some(result)
+    }
+
+    /// Whose cache this is, for comparison; null if it has none, or while it is in use.
+    pub(crate) fn own(&self) -> *const Kept<P> {
+        self.slot.get()
     }
 
     /// Whether the thread has not asked for a cache yet, or asked and got none. From now on it counts as having asked.
@@ -60,52 +68,50 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         self.is_new.replace(false)
     }
 
-    /// Makes the cache, in the depot's pool.
+    /// Makes the cache, in the depot's pool, and adds it to those of other threads.
     ///
     /// # Errors
     /// Those of the pool; the thread has no cache then. If the pool had no memory for it, the thread asks again.
-    pub(crate) fn make(&self, depot: &'static Depot<'static, P>) -> Result<()> {
+    pub(crate) fn make(&self, depot: &'static Depot<'static, P>, caches: &ThreadCaches<P>) -> Result<()> {
         let _inside = Inside::enter();
         let memory = depot.pool().alloc(Layout::new::<Kept<P>>()).inspect_err(|_| self.is_new.set(true));
         let place = memory?.cast::<Kept<P>>();
-        let free = || {
-            // SAFETY: allocated above with this layout; used by nothing.
-            unsafe { depot.pool().free(place.cast(), Layout::new::<Kept<P>>()) };
-        };
         // SAFETY: fresh memory with room for a `Kept`, which is valid without its cache.
-        unsafe {
-            place.write(Kept {
-                cache: MaybeUninit::uninit(),
-                descriptor: CacheDescriptor::new(*depot.classes()),
-            });
-        }
+        unsafe { place.write(Kept::new(*depot.classes(), NonNull::from(&self.slot))) };
         // SAFETY: written above. Nothing moves or writes the descriptor while the cache borrows it, and `end` drops the
-        // cache before it frees both. Nothing else uses the field.
-        let descriptor: &'static CacheDescriptor = unsafe { &(*place.as_ptr()).descriptor };
-        match Cache::with_depot(depot, descriptor) {
+        // cache before it frees both.
+        let kept: &'static Kept<P> = unsafe { place.as_ref() };
+        match Cache::with_depot(depot, kept.descriptor()) {
             Ok(cache) => {
-                // SAFETY: the memory is this function's; no reference to this field exists.
-                unsafe { (&raw mut (*place.as_ptr()).cache).write(MaybeUninit::new(cache)) };
-                self.slot.store(place.as_ptr(), Ordering::Relaxed);
+                // SAFETY: the memory is this function's, and nothing else uses the field. It is in no queue yet, and `end`
+                // removes it before it is freed.
+                unsafe {
+                    Kept::put_cache(place, cache);
+                    caches.add(place);
+                }
+                self.slot.put(place.as_ptr());
                 Ok(())
             }
             Err(error) => {
-                free();
+                // SAFETY: allocated above with this layout; used by nothing.
+                unsafe { depot.pool().free(place.cast(), Layout::new::<Kept<P>>()) };
                 Err(error)
             }
         }
     }
 
     /// Returns all that the cache keeps, and its memory, to the pool. The thread gets no cache from then on.
-    pub(crate) fn end(&self) {
+    pub(crate) fn end(&self, caches: &ThreadCaches<P>) {
         self.is_new.set(false);
-        let Some(kept) = NonNull::new(self.slot.swap(ptr::null_mut(), Ordering::Relaxed)) else { return };
+        let Some(kept) = NonNull::new(self.slot.get()) else { return };
         let _inside = Inside::enter();
-        // SAFETY: made by `make`, and taken out of the slot, so nothing else uses it, and it is read once.
-        let cache = unsafe { kept.as_ref().cache.assume_init_read() };
+        self.slot.take(|| compiler_fence(Ordering::SeqCst));
+        // SAFETY: made by `make`, which added it; taken out of the slot for good, so this thread does not use it.
+        let cache = unsafe { caches.remove(kept) };
         let pool = cache.pool();
         drop(cache);
-        // SAFETY: allocated in this pool by `make`, with this layout; the cache that borrowed the descriptor is dropped.
+        // SAFETY: allocated in this pool by `make`, with this layout; the cache that borrowed the descriptor is dropped, and no
+        // other thread finds it.
         unsafe { pool.free(kept.cast(), Layout::new::<Kept<P>>()) };
     }
 }

@@ -136,6 +136,7 @@ pub mod internal {
     };
     pub use crate::shared::fork_gate::{ForkGate, ForkPlace};
     pub use crate::shared::once::Once;
+    pub use crate::shared::owner_slot::OwnerSlot;
     pub use crate::shared::registry::{BufferMemory, BufferOperations, Owns, Registry, RegistryNode};
     pub use crate::shared::signature::Signature;
     pub use crate::shared::trips::{Limit, Trips};

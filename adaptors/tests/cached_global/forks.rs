@@ -66,7 +66,7 @@ fn work() {
 }
 
 /// Forks, and has the child run `in_child`, which must end within a minute. Returns how it ended.
-fn in_child(in_child: impl FnOnce()) -> c_int {
+pub(crate) fn in_child(in_child: impl FnOnce()) -> c_int {
     // SAFETY: the child uses the allocator under test, and ends by `_exit`.
     match unsafe { fork() } {
         0 => {

@@ -5,6 +5,7 @@
 
 mod burst;
 mod forks;
+mod rest;
 mod signals;
 mod threads;
 

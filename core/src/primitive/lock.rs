@@ -47,6 +47,12 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<impl core::ops::DerefMut<Target = T> + '_> {
+        self.0.try_lock()
+    }
+
     /// Looks at the lock without writing to it, so that the thread that has it is not disturbed.
     #[cold]
     #[inline(never)]
@@ -81,6 +87,11 @@ impl<T> Lock<T> {
     /// Waits until the lock is free and takes it.
     pub fn lock(&self) -> impl core::ops::DerefMut<Target = T> + '_ {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<impl core::ops::DerefMut<Target = T> + '_> {
+        self.0.try_lock().ok()
     }
 
     /// The value, without locking: the exclusive borrow proves that no thread holds the lock.

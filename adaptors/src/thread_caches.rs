@@ -1,0 +1,310 @@
+//! The caches of all threads of a global pool, so that one thread can return what another keeps and does not use
+//! (design/adaptors.md `.cached.rest`).
+
+use core::cell::Cell;
+use core::mem::MaybeUninit;
+use core::ptr::{self, NonNull};
+
+use tripoint_arena_vm::Membarrier;
+use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, OwnerSlot};
+use tripoint_core::{BarrierPair, Lock, ManualPool, Result};
+use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
+
+use crate::fork_gate::{Inside, forks};
+
+/// The caches that are looked at in one pass of the gate.
+const PASS: usize = 16;
+
+/// What a cache has to keep for it to be worthwhile to return it, in bytes.
+const WORTHWHILE: usize = 4 << 10;
+
+/// A thread's cache, and the descriptor that it borrows, at an address that does not change.
+///
+/// The thread uses the cache while its slot is empty: what the cache serves at once without the lock, all else with it.
+/// Another thread uses it with the lock, after it has tripped it and found the thread at rest.
+#[derive(Debug)]
+pub(crate) struct Kept<P: ManualPool + 'static> {
+    cache: MaybeUninit<Cache<'static, P>>,
+    descriptor: CacheDescriptor,
+    lock: Lock<()>,
+    /// The thread's word for this.
+    slot: NonNull<OwnerSlot<Self>>,
+    /// How many forks there had been when the thread last used it with the lock: after another it may be a thread that the
+    /// child does not have.
+    forks: AtomicUsize,
+    /// How often the thread used it with the lock.
+    uses: AtomicUsize,
+    /// Whether it is to return what it keeps, although its thread may use it.
+    is_wanted: AtomicBool,
+    /// What [`activity`](Self::activity) was at the last look.
+    seen: Cell<usize>,
+    next: Cell<Option<NonNull<Self>>>,
+    previous: Cell<Option<NonNull<Self>>>,
+}
+
+impl<P: ManualPool + 'static> Kept<P> {
+    /// What a thread is to keep whose word is `slot`, still without its cache.
+    pub(crate) fn new(classes: CacheClasses, slot: NonNull<OwnerSlot<Self>>) -> Self {
+        Self {
+            cache: MaybeUninit::uninit(),
+            descriptor: CacheDescriptor::new(classes),
+            lock: Lock::new(()),
+            slot,
+            forks: AtomicUsize::new(forks()),
+            uses: AtomicUsize::new(0),
+            is_wanted: AtomicBool::new(false),
+            seen: Cell::new(0),
+            next: Cell::new(None),
+            previous: Cell::new(None),
+        }
+    }
+
+    /// The descriptor, for the cache that is put beside it.
+    pub(crate) const fn descriptor(&self) -> &CacheDescriptor {
+        &self.descriptor
+    }
+
+    /// Puts the cache beside its descriptor.
+    ///
+    /// # Safety
+    /// - `kept` is valid for writes of this field, and nothing else uses the field.
+    pub(crate) unsafe fn put_cache(kept: NonNull<Self>, cache: Cache<'static, P>) {
+        // SAFETY: as the caller promises.
+        unsafe { (&raw mut (*kept.as_ptr()).cache).write(MaybeUninit::new(cache)) };
+    }
+
+    /// The cache.
+    ///
+    /// # Safety
+    /// - It was put.
+    #[inline(always)]
+    pub(crate) const unsafe fn cache(&self) -> &Cache<'static, P> {
+        // SAFETY: as the caller promises.
+        unsafe { self.cache.assume_init_ref() }
+    }
+
+    /// Passes the cache to `work`, while no other thread uses it. For the thread that has it, and whose slot is empty.
+    ///
+    /// # Safety
+    /// - The cache was put. The caller's thread has it, and uses it in no other place.
+    pub(crate) unsafe fn with_lock<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> R {
+        let _others_wait = self.lock.lock();
+        self.forks.store(forks(), Ordering::Relaxed);
+        self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        // SAFETY: it was put.
+        work(unsafe { self.cache() })
+    }
+
+    /// A number that most likely is another if the thread used the cache meanwhile.
+    fn activity(&self) -> usize {
+        self.uses.load(Ordering::Relaxed).wrapping_mul(31).wrapping_add(self.descriptor.cached())
+    }
+}
+
+/// The caches of a pool's threads, in the order in which they are looked at.
+#[derive(Debug)]
+pub(crate) struct ThreadCaches<P: ManualPool + 'static> {
+    queue: Lock<Queue<P>>,
+    /// One thread at a time, so that no two wait for each other's caches.
+    flushing: Lock<()>,
+    /// What the pool had when idle caches were last looked for.
+    looked_at: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Queue<P: ManualPool + 'static> {
+    first: Option<NonNull<Kept<P>>>,
+    last: Option<NonNull<Kept<P>>>,
+    count: usize,
+}
+
+// SAFETY: what it leads to is used by this thread or that, in turn, as `Kept` says; its links under the lock of the queue.
+unsafe impl<P: ManualPool + Sync> Send for Queue<P> {}
+
+impl<P: ManualPool> Queue<P> {
+    /// # Safety
+    /// - It is in no queue, and stays valid until it is [removed](Self::remove).
+    unsafe fn add(&mut self, kept: NonNull<Kept<P>>) {
+        // SAFETY: valid, as are all in the queue; links are used only under the lock of this queue.
+        unsafe {
+            kept.as_ref().next.set(None);
+            kept.as_ref().previous.set(self.last);
+            match self.last {
+                Some(last) => last.as_ref().next.set(Some(kept)),
+                None => self.first = Some(kept),
+            }
+        }
+        self.last = Some(kept);
+        self.count += 1;
+    }
+
+    /// # Safety
+    /// - It is in this queue.
+    unsafe fn remove(&mut self, kept: NonNull<Kept<P>>) {
+        // SAFETY: valid, as are all in the queue; links are used only under the lock of this queue.
+        unsafe {
+            let (next, previous) = (kept.as_ref().next.get(), kept.as_ref().previous.get());
+            match previous {
+                Some(previous) => previous.as_ref().next.set(next),
+                None => self.first = next,
+            }
+            match next {
+                Some(next) => next.as_ref().previous.set(previous),
+                None => self.last = previous,
+            }
+        }
+        self.count -= 1;
+    }
+
+    fn for_each(&self, mut work: impl FnMut(&Kept<P>)) {
+        let mut next = self.first;
+        while let Some(kept) = next {
+            // SAFETY: valid, as are all in the queue; links are used only under the lock of this queue.
+            let kept = unsafe { kept.as_ref() };
+            work(kept);
+            next = kept.next.get();
+        }
+    }
+}
+
+impl<P: ManualPool> ThreadCaches<P> {
+    /// No thread has a cache yet.
+    pub(crate) const fn new() -> Self {
+        let queue = Lock::new(Queue { first: None, last: None, count: 0 });
+        Self { queue, flushing: Lock::new(()), looked_at: AtomicUsize::new(0) }
+    }
+
+    /// # Safety
+    /// - It has its cache, is in no queue, and stays valid until it is [removed](Self::remove).
+    pub(crate) unsafe fn add(&self, kept: NonNull<Kept<P>>) {
+        // SAFETY: as the caller promises.
+        unsafe { self.queue.lock().add(kept) };
+    }
+
+    /// Removes the cache of a thread, and takes it out.
+    ///
+    /// # Safety
+    /// - It was [added](Self::add) here, its slot is empty for good, and the caller's thread does not use it.
+    pub(crate) unsafe fn remove(&self, kept: NonNull<Kept<P>>) -> Cache<'static, P> {
+        // SAFETY: valid until it is removed; who looks at it meanwhile has its lock, which is taken only under that of the queue.
+        let (kept_ref, mut queue) = unsafe { (kept.as_ref(), self.queue.lock()) };
+        // SAFETY: it is in the queue.
+        unsafe { queue.remove(kept) };
+        drop(queue);
+        drop(kept_ref.lock.lock());
+        // SAFETY: it was put, and nobody else finds it any more; it is read once.
+        unsafe { kept_ref.cache.assume_init_read() }
+    }
+
+    /// Has idle threads return what they keep if the pool's memory, of which there are `total` bytes now, has become `step`
+    /// bytes more or less since this was last done: before a program grows, what nobody uses is to serve it.
+    pub(crate) fn look_when_changed(&self, total: usize, step: usize, own: *const Kept<P>) {
+        let looked_at = self.looked_at.load(Ordering::Relaxed);
+        if total.abs_diff(looked_at) < step || Inside::is_inside() {
+            return;
+        }
+        self.looked_at.store(total, Ordering::Relaxed);
+        if total > looked_at {
+            self.look_at_some(own);
+        }
+    }
+
+    /// Has the caches of all threads return to the pool, or to slabs, what they keep: those of threads at rest at once, the
+    /// others at the next call. Nothing is done for that of the caller's thread, `own`, nor if a hook or a handler calls this.
+    pub(crate) fn flush(&self, own: *const Kept<P>) {
+        if Inside::is_inside() {
+            return;
+        }
+        self.for_each_other(own, |kept| {
+            kept.is_wanted.store(true, Ordering::Relaxed);
+            kept.descriptor.trip();
+        });
+        self.look_at_all(own);
+    }
+
+    /// As [`flush`](Self::flush), if the caches of other threads keep `size` bytes or more.
+    pub(crate) fn flush_for(&self, size: usize, own: *const Kept<P>) {
+        let mut cached = 0_usize;
+        self.for_each_other(own, |kept| cached = cached.saturating_add(kept.descriptor.cached()));
+        if cached >= size {
+            self.flush(own);
+        }
+    }
+
+    fn for_each_other(&self, own: *const Kept<P>, mut work: impl FnMut(&Kept<P>)) {
+        let _inside = Inside::enter();
+        self.queue.lock().for_each(|kept| {
+            if !ptr::eq(kept, own) {
+                work(kept);
+            }
+        });
+    }
+
+    /// Has idle threads return what they keep, as [`flush`](Self::flush) has all.
+    pub(crate) fn flush_idle(&self, own: *const Kept<P>) {
+        if !Inside::is_inside() {
+            self.look_at_all(own);
+        }
+    }
+
+    fn look_at_all(&self, own: *const Kept<P>) {
+        let mut looked = PASS;
+        while looked < self.look_at_some(own) {
+            looked += PASS;
+        }
+    }
+
+    /// Looks at the next caches, at most [`PASS`] of them and each once. Returns how many there are.
+    fn look_at_some(&self, own: *const Kept<P>) -> usize {
+        // All locks are taken inside, so that a child of a fork finds none of them taken. So a fork waits for one pass.
+        let _inside = Inside::enter();
+        let _others_wait = self.flushing.lock();
+        let count = self.queue.lock().count;
+        let barrier = Membarrier::register();
+        for _ in 0..count.min(PASS) {
+            self.with_next(own, |kept| kept.look(barrier));
+        }
+        count
+    }
+
+    /// Passes the next cache to `work`, under its lock, unless it is `own` or its thread has the lock.
+    fn with_next(&self, own: *const Kept<P>, work: impl FnOnce(&Kept<P>)) {
+        let mut queue = self.queue.lock();
+        let Some(kept) = queue.first else { return };
+        // SAFETY: it is in the queue, and so valid; it stays so until it is removed, which waits for its lock.
+        let kept_ref = unsafe {
+            queue.remove(kept);
+            queue.add(kept);
+            kept.as_ref()
+        };
+        if !ptr::eq(kept_ref, own)
+            && let Some(_owner_waits) = kept_ref.lock.try_lock()
+        {
+            drop(queue);
+            work(kept_ref);
+        }
+    }
+}
+
+impl<P: ManualPool> Kept<P> {
+    /// Has the cache return what it keeps if that is wanted, or if its thread did not use it since the last look; unless the
+    /// thread is using it now. The caller has the lock, and is another thread.
+    fn look(&self, barrier: Result<Membarrier>) {
+        let Ok(barrier) = barrier else { return };
+        if self.forks.load(Ordering::Relaxed) != forks() {
+            return;
+        }
+        let (activity, cached) = (self.activity(), self.descriptor.cached());
+        let is_idle = self.seen.replace(activity) == activity && cached >= WORTHWHILE;
+        if !self.is_wanted.swap(false, Ordering::Relaxed) && !is_idle {
+            return;
+        }
+        self.descriptor.trip();
+        barrier.heavy();
+        // SAFETY: a word of a thread that has not ended: it would wait for the lock first.
+        if unsafe { self.slot.as_ref() }.is_at_rest() {
+            // SAFETY: it was put before this was added to the queue. Its thread finds each class tripped, and waits for the lock.
+            unsafe { self.cache() }.flush();
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! What threads keep that do not use it is returned by other threads (design/adaptors.md `.cached.rest`).
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use tripoint_oracle::Random;
+
+use super::*;
+
+/// The bytes in the objects of a thread, which are all freed again.
+const BYTES: usize = 1 << 20;
+/// More than the memory that a thread's cache itself takes, with its descriptor.
+const OWN: usize = 8 << 10;
+
+/// Makes a cache keep as much as it may: objects of many sizes, freed.
+fn use_cache(allocator: &impl GlobalAlloc) {
+    let mut left = BYTES;
+    let mut objects = Vec::new();
+    for size in [16, 100, 300, 1000, 3000, 9000].into_iter().cycle() {
+        objects.push((filled(allocator, size, 8), size));
+        left = left.saturating_sub(size);
+        if left == 0 {
+            break;
+        }
+    }
+    for (object, size) in objects {
+        // SAFETY: allocated above, freed once.
+        unsafe { free_filled(allocator, object, size, 8) };
+    }
+}
+
+/// Lets threads go on that wait, also if `work` fails.
+struct GoOn<'a>(&'a Barrier);
+
+impl Drop for GoOn<'_> {
+    fn drop(&mut self) {
+        self.0.wait();
+    }
+}
+
+/// Runs `work` while that many threads idle, which have used their caches; after it they use them again.
+fn while_idle<K: ThreadCached>(allocator: &'static CachedGlobalPool<K>, threads: usize, work: impl FnOnce()) {
+    let barrier = Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        let idles = || {
+            use_cache(allocator);
+            barrier.wait();
+            barrier.wait();
+            use_cache(allocator);
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(idles)).collect();
+        barrier.wait();
+        let go_on = GoOn(&barrier);
+        work();
+        drop(go_on);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    allocator.pool().unwrap().check(CheckLevel::Deep).unwrap();
+    allocator.depot().unwrap().check(CheckLevel::Deep).unwrap();
+}
+
+#[test]
+fn what_all_threads_keep_is_returned() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    while_idle(&POOL, 5, || {
+        let before = used(&POOL);
+        POOL.flush_threads();
+        let after = used(&POOL);
+        assert!(before > 5 * 64 << 10, "{before} bytes: too little to return for this to show anything");
+        assert!(after < 6 * OWN, "{after} of {before} bytes are kept");
+    });
+    assert!(used(&POOL) < OWN);
+}
+
+#[test]
+fn what_a_thread_keeps_is_returned_once_it_is_idle() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    const ROUNDS: usize = 4;
+    let barrier = Barrier::new(2);
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                use_cache(&POOL);
+                barrier.wait();
+                barrier.wait();
+            }
+        });
+        for round in 1..=ROUNDS {
+            barrier.wait();
+            POOL.flush_idle_threads();
+            let looked_at = used(&POOL);
+            POOL.flush_idle_threads();
+            POOL.flush_idle_threads();
+            let idle = used(&POOL);
+            barrier.wait();
+            assert!(looked_at > 64 << 10, "{looked_at} bytes in round {round}, in which it was used");
+            assert!(idle < 2 * OWN, "{idle} bytes in round {round}, since which it was not used");
+        }
+        thread.join().unwrap();
+    });
+}
+
+/// More threads than are looked at in one pass; the pool grows while they start.
+#[test]
+fn idle_threads_return_what_they_keep_while_the_pool_grows() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(1 << 30); }
+    const THREADS: usize = 100;
+    while_idle(&POOL, THREADS, || {
+        let kept = used(&POOL);
+        // Of the memory that this keeps all is needed: the pool grows by as much.
+        let objects: Vec<_> = (0..THREADS).map(|_| filled(&POOL, 1 << 20, 1)).collect();
+        for object in objects {
+            // SAFETY: allocated above, freed once.
+            unsafe { free_filled(&POOL, object, 1 << 20, 1) };
+        }
+        let after = used(&POOL);
+        assert!(after < THREADS * OWN, "{after} bytes are kept of {kept}");
+    });
+}
+
+#[test]
+fn nothing_is_refused_that_idle_threads_keep() {
+    cached_global_pool! { static SMALL: Tlsf<ArenaVm> = || tlsf(8 << 20); }
+    while_idle(&SMALL, 4, || {
+        let before = used(&SMALL);
+        assert!(before > 4 * 64 << 10, "{before} bytes: too little to be needed");
+        let size = 100_000;
+        let objects: Vec<_> = core::iter::from_fn(|| {
+            // SAFETY: the layout has a size.
+            let object = unsafe { SMALL.alloc(layout(size)) };
+            (!object.is_null()).then_some(object)
+        })
+        .collect();
+        let kept = used(&SMALL) - objects.len() * size;
+        assert!(kept < 5 * OWN + objects.len() * 64, "{kept} bytes were kept of {before}");
+        for object in objects {
+            // SAFETY: allocated above with this layout, freed once.
+            unsafe { SMALL.dealloc(object, layout(size)) };
+        }
+    });
+}
+
+/// Threads that use their caches, start and end, while others flush them all the time.
+#[test]
+fn threads_that_call_are_not_disturbed() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    let rounds: usize = if cfg!(debug_assertions) { 40 } else { 400 };
+    let done = AtomicBool::new(false);
+    let work = |seed: u64| {
+        let mut random = Random::new(seed);
+        let mut objects: Vec<(*mut u8, usize, u8)> = Vec::new();
+        for _ in 0..5000 {
+            if objects.len() < 50 || random.below(2) == 0 {
+                let (size, byte) = (1 + random.below(700), random.below(256) as u8);
+                objects.push((filled(&POOL, size, byte), size, byte));
+            } else {
+                let (object, size, byte) = objects.swap_remove(random.below(objects.len()));
+                // SAFETY: allocated here, freed once.
+                unsafe { free_filled(&POOL, object, size, byte) };
+            }
+        }
+        for (object, size, byte) in objects {
+            // SAFETY: allocated here, freed once.
+            unsafe { free_filled(&POOL, object, size, byte) };
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    POOL.flush_threads();
+                    POOL.flush_idle_threads();
+                }
+            });
+        }
+        let works = |thread: usize| {
+            for round in 0..rounds {
+                let seed = (thread * rounds + round) as u64;
+                if round % 4 == 0 {
+                    thread::scope(|scope| scope.spawn(|| work(seed)).join()).unwrap(); // a thread that ends
+                } else {
+                    work(seed);
+                }
+            }
+        };
+        let threads = [0, 1].map(|thread| scope.spawn(move || works(thread)));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(used(&POOL) < OWN);
+    POOL.depot().unwrap().check(CheckLevel::Deep).unwrap();
+}
+
+/// A child has no other threads: what these kept is left alone, and its own cache is not.
+#[test]
+fn a_child_leaves_alone_what_its_parents_threads_kept() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    let in_use = Arc::new(AtomicBool::new(true));
+    let busy = thread::spawn({
+        let in_use = Arc::clone(&in_use);
+        move || {
+            while in_use.load(Ordering::Relaxed) {
+                use_cache(&POOL);
+            }
+        }
+    });
+    while_idle(&POOL, 2, || {
+        for _ in 0..10 {
+            let status = forks::in_child(|| {
+                use_cache(&POOL);
+                POOL.flush_threads();
+                POOL.flush_idle_threads();
+                use_cache(&POOL);
+            });
+            assert_eq!(status, 0, "a child hung or failed");
+        }
+    });
+    in_use.store(false, Ordering::Relaxed);
+    busy.join().unwrap();
+}
