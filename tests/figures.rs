@@ -17,15 +17,8 @@ rows = [["`Mfs`", "6"]]
 "#;
 
 /// Series that a program of the time measured and none does now. One that is measured again leaves the list.
-const WITHOUT_COMMAND: &[&str] = &[
-    "arena-vm",
-    "arena-vm.zero",
-    "adaptors.idle",
-    "land.join",
-    "core.lock",
-    "pool-mfs.last",
-    "pool-mvt.memory",
-];
+const WITHOUT_COMMAND: &[&str] =
+    &["arena-vm", "arena-vm.zero", "land.join", "core.lock", "pool-mfs.last", "pool-mvt.memory"];
 
 /// The tags of the series of a table whose command is not noted.
 fn without_command(table: &str) -> Vec<&str> {

@@ -180,7 +180,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
     pub fn flush_thread(&self) {
         without_unwinding(|| {
             let _inside = Inside::enter();
-            K::local(|local| local.with_lock(|cache| cache.flush()));
+            K::local(|local| local.with_lock(&K::home().caches, |cache| cache.flush()));
         });
     }
 
@@ -208,12 +208,12 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             let caches = &K::home().caches;
             if local.asks_first() && K::watch_end() {
                 // Without a cache the thread goes to the pool, which refuses below if it refused here.
-                let _ = local.make(depot, caches);
+                let _ = local.make(depot);
             }
             let ask = || {
                 let _inside = Inside::enter();
                 local
-                    .with_lock(|cache| alloc_in::<_, ZEROED>(cache, layout))
+                    .with_lock(caches, |cache| alloc_in::<_, ZEROED>(cache, layout))
                     .unwrap_or_else(|| alloc_in::<_, ZEROED>(depot, layout))
             };
             let asked = ask().or_else(|error| {
@@ -267,7 +267,9 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         };
         let _inside = Inside::enter();
         // SAFETY: allocated by this allocator with this layout, so in a cache of this depot; freed once.
-        let freed = K::local(|local| local.with_lock(|cache| unsafe { cache.free(object, layout) }));
+        let freed = K::local(|local| {
+            local.with_lock(&K::home().caches, |cache| unsafe { cache.free(object, layout) })
+        });
         if freed.is_none() {
             // SAFETY: allocated by this depot, or by a cache of it, with this layout; freed once.
             unsafe { depot.free(object, layout) };
@@ -421,7 +423,7 @@ fn alloc_in<S: Store, const ZEROED: bool>(store: &S, layout: Layout) -> Result<N
 /// not even start; so there is a second try.
 ///
 /// What the program freed stays in the pool by default. To have it returned to the system, set `TlsfOptions::spare`, and
-/// keep the default grain of the arena. After a burst, call [`flush_thread`](CachedGlobalPool::flush_thread) in each thread,
+/// keep the default grain of the arena. After a burst, call [`flush_threads`](CachedGlobalPool::flush_threads)
 /// and [`flush_depot`](CachedGlobalPool::flush_depot) ([design/adaptors.md `.cached.return`](crate::design::adaptors)).
 ///
 /// On Windows this wants a standard library that does not allocate its thread-local variables by the global allocator: that of

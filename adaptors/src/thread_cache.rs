@@ -41,9 +41,14 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
     }
 
     /// Passes the cache to `work`, if there is one that is not in use, and has other threads wait.
-    pub(crate) fn with_lock<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> Option<R> {
-        // SAFETY: `make` put the cache, and this thread uses it only once at a time.
-        self.with(|kept| unsafe { kept.with_lock(work) })
+    /// `caches` are those of the pool.
+    pub(crate) fn with_lock<R>(
+        &self,
+        caches: &ThreadCaches<P>,
+        work: impl FnOnce(&Cache<'static, P>) -> R,
+    ) -> Option<R> {
+        // SAFETY: `make` put the cache, and this thread uses it only once at a time. `end` removes it from these caches.
+        self.with(|kept| unsafe { kept.with_lock(caches, work) })
     }
 
     #[inline(always)]
@@ -54,7 +59,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         // A handler of this thread sees the slot as it was stored; so does a thread that calls `Membarrier::heavy`.
         self.slot.take(|| compiler_fence(Ordering::SeqCst));
         let result = work(kept);
-        self.slot.put(place);
+        self.slot.restore(place);
         Some(result)
     }
 
@@ -68,11 +73,11 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         self.is_new.replace(false)
     }
 
-    /// Makes the cache, in the depot's pool, and adds it to those of other threads.
+    /// Makes the cache, in the depot's pool.
     ///
     /// # Errors
     /// Those of the pool; the thread has no cache then. If the pool had no memory for it, the thread asks again.
-    pub(crate) fn make(&self, depot: &'static Depot<'static, P>, caches: &ThreadCaches<P>) -> Result<()> {
+    pub(crate) fn make(&self, depot: &'static Depot<'static, P>) -> Result<()> {
         let _inside = Inside::enter();
         let memory = depot.pool().alloc(Layout::new::<Kept<P>>()).inspect_err(|_| self.is_new.set(true));
         let place = memory?.cast::<Kept<P>>();
@@ -83,13 +88,9 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         let kept: &'static Kept<P> = unsafe { place.as_ref() };
         match Cache::with_depot(depot, kept.descriptor()) {
             Ok(cache) => {
-                // SAFETY: the memory is this function's, and nothing else uses the field. It is in no queue yet, and `end`
-                // removes it before it is freed.
-                unsafe {
-                    Kept::put_cache(place, cache);
-                    caches.add(place);
-                }
-                self.slot.put(place.as_ptr());
+                // SAFETY: the memory is this function's, and nothing else uses the field.
+                unsafe { Kept::put_cache(place, cache) };
+                self.slot.restore(place.as_ptr());
                 Ok(())
             }
             Err(error) => {
@@ -106,7 +107,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         let Some(kept) = NonNull::new(self.slot.get()) else { return };
         let _inside = Inside::enter();
         self.slot.take(|| compiler_fence(Ordering::SeqCst));
-        // SAFETY: made by `make`, which added it; taken out of the slot for good, so this thread does not use it.
+        // SAFETY: made by `make`; taken out of the slot for good, so this thread does not use it.
         let cache = unsafe { caches.remove(kept) };
         let pool = cache.pool();
         drop(cache);

@@ -7,16 +7,13 @@ use core::ptr::{self, NonNull};
 
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, OwnerSlot};
-use tripoint_core::{BarrierPair, Lock, ManualPool, Result};
+use tripoint_core::{BarrierPair, Lock, ManualPool};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
 use crate::fork_gate::{Inside, forks};
 
 /// The caches that are looked at in one pass of the gate.
-const PASS: usize = 16;
-
-/// What a cache has to keep for it to be worthwhile to return it, in bytes.
-const WORTHWHILE: usize = 4 << 10;
+const PASS: usize = 64;
 
 /// A thread's cache, and the descriptor that it borrows, at an address that does not change.
 ///
@@ -38,6 +35,8 @@ pub(crate) struct Kept<P: ManualPool + 'static> {
     is_wanted: AtomicBool,
     /// What [`activity`](Self::activity) was at the last look.
     seen: Cell<usize>,
+    /// Whether it is in the queue: not if it returned all at the last look, and was not used with the lock since. Under the lock.
+    is_queued: Cell<bool>,
     next: Cell<Option<NonNull<Self>>>,
     previous: Cell<Option<NonNull<Self>>>,
 }
@@ -54,6 +53,7 @@ impl<P: ManualPool + 'static> Kept<P> {
             uses: AtomicUsize::new(0),
             is_wanted: AtomicBool::new(false),
             seen: Cell::new(0),
+            is_queued: Cell::new(false),
             next: Cell::new(None),
             previous: Cell::new(None),
         }
@@ -86,9 +86,18 @@ impl<P: ManualPool + 'static> Kept<P> {
     /// Passes the cache to `work`, while no other thread uses it. For the thread that has it, and whose slot is empty.
     ///
     /// # Safety
-    /// - The cache was put. The caller's thread has it, and uses it in no other place.
-    pub(crate) unsafe fn with_lock<R>(&self, work: impl FnOnce(&Cache<'static, P>) -> R) -> R {
+    /// - The cache was put. The caller's thread has it, and uses it in no other place. It is to be
+    ///   [removed](ThreadCaches::remove) from `caches`, and from no other.
+    pub(crate) unsafe fn with_lock<R>(
+        &self,
+        caches: &ThreadCaches<P>,
+        work: impl FnOnce(&Cache<'static, P>) -> R,
+    ) -> R {
         let _others_wait = self.lock.lock();
+        if !self.is_queued.replace(true) {
+            // SAFETY: it is in no queue, and stays valid until it is removed.
+            unsafe { caches.queue.lock().add(NonNull::from(self)) };
+        }
         self.forks.store(forks(), Ordering::Relaxed);
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it was put.
@@ -101,7 +110,7 @@ impl<P: ManualPool + 'static> Kept<P> {
     }
 }
 
-/// The caches of a pool's threads, in the order in which they are looked at.
+/// The caches of a pool's threads that may keep something, in the order in which they are looked at.
 #[derive(Debug)]
 pub(crate) struct ThreadCaches<P: ManualPool + 'static> {
     queue: Lock<Queue<P>>,
@@ -174,24 +183,20 @@ impl<P: ManualPool> ThreadCaches<P> {
         Self { queue, flushing: Lock::new(()), looked_at: AtomicUsize::new(0) }
     }
 
-    /// # Safety
-    /// - It has its cache, is in no queue, and stays valid until it is [removed](Self::remove).
-    pub(crate) unsafe fn add(&self, kept: NonNull<Kept<P>>) {
-        // SAFETY: as the caller promises.
-        unsafe { self.queue.lock().add(kept) };
-    }
-
     /// Removes the cache of a thread, and takes it out.
     ///
     /// # Safety
-    /// - It was [added](Self::add) here, its slot is empty for good, and the caller's thread does not use it.
+    /// - It was passed with its cache to [`Kept::with_lock`] with these `caches` or none, its slot is empty for good, and the
+    ///   caller's thread does not use it.
     pub(crate) unsafe fn remove(&self, kept: NonNull<Kept<P>>) -> Cache<'static, P> {
-        // SAFETY: valid until it is removed; who looks at it meanwhile has its lock, which is taken only under that of the queue.
-        let (kept_ref, mut queue) = unsafe { (kept.as_ref(), self.queue.lock()) };
-        // SAFETY: it is in the queue.
-        unsafe { queue.remove(kept) };
-        drop(queue);
-        drop(kept_ref.lock.lock());
+        // SAFETY: it is valid, and the thread's own.
+        let kept_ref = unsafe { kept.as_ref() };
+        let others_wait = kept_ref.lock.lock();
+        if kept_ref.is_queued.get() {
+            // SAFETY: it is in the queue.
+            unsafe { self.queue.lock().remove(kept) };
+        }
+        drop(others_wait);
         // SAFETY: it was put, and nobody else finds it any more; it is read once.
         unsafe { kept_ref.cache.assume_init_read() }
     }
@@ -248,30 +253,33 @@ impl<P: ManualPool> ThreadCaches<P> {
     }
 
     fn look_at_all(&self, own: *const Kept<P>) {
-        let mut looked = PASS;
-        while looked < self.look_at_some(own) {
-            looked += PASS;
+        let count = {
+            let _inside = Inside::enter();
+            self.queue.lock().count
+        };
+        for _ in 0..count.div_ceil(PASS) {
+            self.look_at_some(own);
         }
     }
 
-    /// Looks at the next caches, at most [`PASS`] of them and each once. Returns how many there are.
-    fn look_at_some(&self, own: *const Kept<P>) -> usize {
+    /// Looks at the next caches, at most [`PASS`] of them and each once.
+    fn look_at_some(&self, own: *const Kept<P>) {
         // All locks are taken inside, so that a child of a fork finds none of them taken. So a fork waits for one pass.
         let _inside = Inside::enter();
         let _others_wait = self.flushing.lock();
         let count = self.queue.lock().count;
-        let barrier = Membarrier::register();
-        for _ in 0..count.min(PASS) {
-            self.with_next(own, |kept| kept.look(barrier));
+        if let Ok(barrier) = Membarrier::register() {
+            for _ in 0..count.min(PASS) {
+                self.look_at_next(own, barrier);
+            }
         }
-        count
     }
 
-    /// Passes the next cache to `work`, under its lock, unless it is `own` or its thread has the lock.
-    fn with_next(&self, own: *const Kept<P>, work: impl FnOnce(&Kept<P>)) {
+    /// Looks at the next cache, unless it is `own` or its thread has the lock.
+    fn look_at_next(&self, own: *const Kept<P>, barrier: Membarrier) {
         let mut queue = self.queue.lock();
         let Some(kept) = queue.first else { return };
-        // SAFETY: it is in the queue, and so valid; it stays so until it is removed, which waits for its lock.
+        // SAFETY: it is in the queue, and so valid; it stays so until it is removed, for which its lock is taken.
         let kept_ref = unsafe {
             queue.remove(kept);
             queue.add(kept);
@@ -281,30 +289,35 @@ impl<P: ManualPool> ThreadCaches<P> {
             && let Some(_owner_waits) = kept_ref.lock.try_lock()
         {
             drop(queue);
-            work(kept_ref);
+            if kept_ref.look(barrier) {
+                kept_ref.is_queued.set(false);
+                // SAFETY: it is in the queue: who takes it out has its lock.
+                unsafe { self.queue.lock().remove(kept) };
+            }
         }
     }
 }
 
 impl<P: ManualPool> Kept<P> {
     /// Has the cache return what it keeps if that is wanted, or if its thread did not use it since the last look; unless the
-    /// thread is using it now. The caller has the lock, and is another thread.
-    fn look(&self, barrier: Result<Membarrier>) {
-        let Ok(barrier) = barrier else { return };
+    /// thread is using it now. Returns whether it did. The caller has the lock, and is another thread.
+    fn look(&self, barrier: Membarrier) -> bool {
         if self.forks.load(Ordering::Relaxed) != forks() {
-            return;
+            return true;
         }
-        let (activity, cached) = (self.activity(), self.descriptor.cached());
-        let is_idle = self.seen.replace(activity) == activity && cached >= WORTHWHILE;
+        let activity = self.activity();
+        let is_idle = self.seen.replace(activity) == activity;
         if !self.is_wanted.swap(false, Ordering::Relaxed) && !is_idle {
-            return;
+            return false;
         }
         self.descriptor.trip();
         barrier.heavy();
         // SAFETY: a word of a thread that has not ended: it would wait for the lock first.
-        if unsafe { self.slot.as_ref() }.is_at_rest() {
-            // SAFETY: it was put before this was added to the queue. Its thread finds each class tripped, and waits for the lock.
+        let is_at_rest = unsafe { self.slot.as_ref() }.is_at_rest();
+        if is_at_rest {
+            // SAFETY: it was put before this was first in the queue. Its thread finds each class tripped, and waits for the lock.
             unsafe { self.cache() }.flush();
         }
+        is_at_rest
     }
 }

@@ -41,7 +41,7 @@ impl Kept {
             limit: AtomicUsize::new(1),
             slot: OwnerSlot::empty(),
         };
-        kept.slot.put(tests_loom::addr(1));
+        kept.slot.restore(tests_loom::addr(1));
         Arc::new(kept)
     }
 
@@ -72,7 +72,7 @@ impl Kept {
             self.change();
             drop(guard);
         }
-        self.slot.put(place);
+        self.slot.restore(place);
     }
 
     /// Another thread: uses it if the owner is at rest. Returns whether it was.

@@ -158,7 +158,7 @@ fn nothing_is_refused_that_idle_threads_keep() {
 #[test]
 fn threads_that_call_are_not_disturbed() {
     cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
-    let rounds: usize = if cfg!(debug_assertions) { 400 } else { 4000 };
+    let rounds: usize = if cfg!(debug_assertions) { 150 } else { 4000 };
     let done = AtomicBool::new(false);
     let work = |seed: u64| {
         let mut random = Random::new(seed);

@@ -58,7 +58,7 @@ impl<T> OwnerSlot<T> {
 
     /// The owner: has the word lead to `kept`, whose use has ended.
     #[inline(always)]
-    pub fn put(&self, kept: *mut T) {
+    pub fn restore(&self, kept: *mut T) {
         self.0.store(kept, Ordering::Release);
     }
 
