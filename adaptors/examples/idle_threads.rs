@@ -9,7 +9,8 @@
 //! those that a growing pool has not looked for yet keep up to 128 MiB.
 #![cfg_attr(not(target_os = "linux"), expect(unused, reason = "reads the memory of a process on Linux"))]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use core::alloc::{GlobalAlloc, Layout};
+use std::alloc::System;
 use std::sync::Barrier;
 use std::{env, fs, thread};
 

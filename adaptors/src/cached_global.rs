@@ -266,8 +266,8 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             return;
         };
         let _inside = Inside::enter();
-        // SAFETY: allocated by this allocator with this layout, so in a cache of this depot; freed once.
         let freed = K::local(|local| {
+            // SAFETY: allocated by this allocator with this layout, so in a cache of this depot; freed once.
             local.with_lock(&K::home().caches, |cache| unsafe { cache.free(object, layout) })
         });
         if freed.is_none() {
