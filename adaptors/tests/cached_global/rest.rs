@@ -10,6 +10,8 @@ use super::*;
 
 /// The bytes in the objects of a thread, which are all freed again.
 const BYTES: usize = 1 << 20;
+/// Less than a thread keeps.
+const KEPT: usize = 64 << 10;
 /// More than the memory that a thread's cache itself takes, with its descriptor.
 const OWN: usize = 8 << 10;
 
@@ -67,7 +69,7 @@ fn what_all_threads_keep_is_returned() {
         let before = used(&POOL);
         POOL.flush_threads();
         let after = used(&POOL);
-        assert!(before > 5 * 64 << 10, "{before} bytes: too little to return for this to show anything");
+        assert!(before > 5 * KEPT, "{before} bytes: too little to return for this to show anything");
         assert!(after < 6 * OWN, "{after} of {before} bytes are kept");
     });
     assert!(used(&POOL) < OWN);
@@ -100,7 +102,7 @@ fn what_a_thread_keeps_is_returned_once_it_is_idle() {
         kept
     });
     for (round, [looked_at, idle]) in kept.into_iter().enumerate() {
-        assert!(looked_at > 64 << 10, "{looked_at} bytes in round {round}, in which it was used");
+        assert!(looked_at > KEPT, "{looked_at} bytes in round {round}, in which it was used");
         assert!(idle < 2 * OWN, "{idle} bytes in round {round}, since which it was not used");
     }
 }
@@ -147,7 +149,7 @@ fn nothing_is_refused_that_idle_threads_keep() {
     use_up(&SMALL); // so that the pool does not grow later, when idle threads would be looked for
     while_idle(&SMALL, 4, || {
         let before = used(&SMALL);
-        assert!(before > 4 * 64 << 10, "{before} bytes: too little to be needed");
+        assert!(before > 4 * KEPT, "{before} bytes: too little to be needed");
         let [bytes, others] = use_up(&SMALL);
         let own = 5 * OWN + bytes / 1000;
         assert!(others < own, "{bytes} bytes were allocated when {others} were kept of {before}");
