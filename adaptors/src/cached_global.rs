@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 use tripoint_core::internal::Once;
-use tripoint_core::{Error, ManualPool, PoolClass, Result, Store, aver};
+use tripoint_core::{Arena, Error, ManualPool, PoolClass, Result, Store, aver};
 use tripoint_pools::{CacheClass, CacheClasses, Depot};
 
 use crate::fork_gate::{Inside, watch_forks};
@@ -24,6 +24,9 @@ const LARGEST: usize = 1024 * CacheClass::ALIGN;
 /// The bytes that the depot may keep, besides slabs.
 const DEPOT: usize = 4 << 20;
 
+/// The bytes that an arena has for its pool at least if the depot cuts small blocks from slabs: sixteen times what those take of
+/// which each class uses one.
+const ROOM_FOR_SLABS: usize = 32 << 20;
 /// By how many bytes a pool grows until idle threads are looked for.
 const GROWTH: usize = 1 << 20;
 
@@ -56,7 +59,14 @@ impl<P: ManualPool + Send + Sync> GlobalHome<P> {
         let _inside = Inside::enter(); // a child of a fork must not find it half made
         self.depot.get_or_try_init(|| {
             let classes = CacheClasses::geometric_within(LARGEST, CLASS_COUNT, CLASS_SIZE)?;
-            Ok(Depot::with_slabs(self.pool.get_or_try_init(self.make)?, classes, DEPOT))
+            let pool = self.pool.get_or_try_init(self.make)?;
+            let arena = pool.header().arena().sizes();
+            let has_room = arena.reserved.min(arena.commit_limit) >= ROOM_FOR_SLABS;
+            Ok(if has_room {
+                Depot::with_slabs(pool, classes, DEPOT)
+            } else {
+                Depot::new(pool, classes, DEPOT)
+            })
         })
     }
 
@@ -121,8 +131,8 @@ impl<K: ThreadCached> Drop for ThreadEnd<K> {
 ///
 /// An allocation or a free that the thread's cache can serve takes no lock. Caches hand batches of blocks to each
 /// other through a [`Depot`], and return them when their threads end. Objects of more than 16 KiB, or aligned to more than two
-/// words, come from the pool. The depot has [slabs](Depot::with_slabs) if the pool can have them: each size class of up to 1 KiB that is used
-/// takes 64 KiB, so a program should have several MiB.
+/// words, come from the pool. The depot has [slabs](Depot::with_slabs) if the pool can have them, and its arena 32 MiB or more: each
+/// size class of up to 1 KiB that is used takes 64 KiB.
 ///
 /// As [`GlobalPool`](crate::GlobalPool), it makes its pool at the first request, by a function that must not allocate from
 /// it; never drops it; and ends the program if a hook panics. In addition:

@@ -151,6 +151,22 @@ fn realloc_stays_in_place_if_the_memory_behind_is_free() {
     pool.check(CheckLevel::Deep).unwrap();
 }
 
+/// A small pool has no slabs, which a few objects of each size would fill it with.
+#[test]
+fn a_small_pool_is_used_up_by_objects_of_all_sizes() {
+    cached_global_pool! { static SMALL: Tlsf<ArenaVm> = || tlsf(2 << 20); }
+    let sizes = (1..=64).map(|step| step * 16).cycle();
+    let bytes: usize = sizes
+        .map_while(|size| {
+            // SAFETY: the layout has a size.
+            let object = unsafe { SMALL.alloc(layout(size)) };
+            (!object.is_null()).then_some(size)
+        })
+        .sum();
+    assert!(bytes > 1 << 20, "{bytes} bytes in objects");
+    assert!(!SMALL.depot().unwrap().has_slabs() && GLOBAL.depot().unwrap().has_slabs());
+}
+
 /// What caches and the depot keep serves a request that the pool would refuse.
 #[test]
 fn nothing_is_refused_while_the_depot_keeps_blocks() {
