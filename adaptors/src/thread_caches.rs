@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 
 use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, OwnerSlot};
-use tripoint_core::{BarrierPair, Lock, ManualPool};
+use tripoint_core::{BarrierPair, Lock, ManualPool, Result};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
 use crate::fork_gate::{Inside, forks};
@@ -268,15 +268,14 @@ impl<P: ManualPool> ThreadCaches<P> {
         let _inside = Inside::enter();
         let _others_wait = self.flushing.lock();
         let count = self.queue.lock().count;
-        if let Ok(barrier) = Membarrier::register() {
-            for _ in 0..count.min(PASS) {
-                self.look_at_next(own, barrier);
-            }
+        let mut barrier = None;
+        for _ in 0..count.min(PASS) {
+            self.look_at_next(own, || *barrier.get_or_insert_with(Membarrier::register));
         }
     }
 
     /// Looks at the next cache, unless it is `own` or its thread has the lock.
-    fn look_at_next(&self, own: *const Kept<P>, barrier: Membarrier) {
+    fn look_at_next(&self, own: *const Kept<P>, barrier: impl FnOnce() -> Result<Membarrier>) {
         let mut queue = self.queue.lock();
         let Some(kept) = queue.first else { return };
         // SAFETY: it is in the queue, and so valid; it stays so until it is removed, for which its lock is taken.
@@ -301,7 +300,7 @@ impl<P: ManualPool> ThreadCaches<P> {
 impl<P: ManualPool> Kept<P> {
     /// Has the cache return what it keeps if that is wanted, or if its thread did not use it since the last look; unless the
     /// thread is using it now. Returns whether it did. The caller has the lock, and is another thread.
-    fn look(&self, barrier: Membarrier) -> bool {
+    fn look(&self, barrier: impl FnOnce() -> Result<Membarrier>) -> bool {
         if self.forks.load(Ordering::Relaxed) != forks() {
             return true;
         }
@@ -310,6 +309,8 @@ impl<P: ManualPool> Kept<P> {
         if !self.is_wanted.swap(false, Ordering::Relaxed) && !is_idle {
             return false;
         }
+        // Asked for only now, because it interrupts other threads.
+        let Ok(barrier) = barrier() else { return false };
         self.descriptor.trip();
         barrier.heavy();
         // SAFETY: a word of a thread that has not ended: it would wait for the lock first.
