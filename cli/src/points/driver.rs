@@ -19,6 +19,7 @@ use super::heap_account::HeapAccount;
 use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
+use super::packet_pool::{PacketCall, Unit};
 use super::pool::{Call, Pool};
 use super::seen::{Seen, Whose};
 use super::state::{PointState, PoolState, State};
@@ -71,7 +72,7 @@ pub(crate) struct Aim {
 /// A replay.
 pub(super) struct Driver<'a, A: Arena, R> {
     arena: &'a A,
-    hook: &'a Hook,
+    hook: &'static Hook,
     log: LogReader<R>,
     fates: &'a Fates,
     aim: Aim,
@@ -97,7 +98,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     /// A replay in an arena that was just created, as the log's was.
     pub(super) fn new(
         arena: &'a A,
-        hook: &'a Hook,
+        hook: &'static Hook,
         log: LogReader<R>,
         fates: &'a Fates,
         aim: Aim,
@@ -273,6 +274,10 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 Fields::RefuseReserve { pool, error, .. } => {
                     found(pool).map(|pool| pool.decide_refusal(error.as_str().unwrap_or_default()))
                 }
+                Fields::PacketUnit { pool, unit, start, length, .. } => {
+                    let [number, start, length] = [unit, start, length].map(|&word| word as u32);
+                    found(pool).and_then(|pool| pool.pass_unit(Unit { number, start, length }))
+                }
                 _ => Ok(()),
             };
             self.otherwise.leave_out_if(self.aim.other, prepared)?;
@@ -350,6 +355,10 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             Fields::Resize { pool, object, size, align, new_size, new_align, resized, .. } => {
                 let (from, to) = (layout(size, align)?, layout(new_size, new_align)?);
                 (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
+            }
+            Fields::PacketCall { pool, cache, ring, asked, start, length, trips, call, error, .. } => {
+                let call = PacketCall { name: call, ring, asked, start, length, trips, error };
+                (pool, cache, Call::Packet(call))
             }
             _ => return Err(SECOND_ARENA),
         })
@@ -443,8 +452,14 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 replayed: found,
             }))
         };
-        for pool in self.pools.values() {
+        for (&number, pool) in &self.pools {
             let mut wrong = None;
+            pool.whole().look_at_rings(&mut |ring, found| {
+                let expected = self.account.ring_of(number, ring);
+                if expected != found {
+                    wrong = Some((format!("ring {ring}: {expected:?}"), format!("ring {ring}: {found:?}")));
+                }
+            });
             pool.whole().look(&mut |buffer, _, filled, emptied| {
                 let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
                 if expected != found {
@@ -510,7 +525,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         for (&number, pool) in &self.pools {
             let class = pool.whole().class();
             let sizes = (!heap_pool::is_of_heap(class)).then(|| pool.whole().sizes_now());
-            let mut found = PoolState::new(number, class, sizes);
+            let mut found = PoolState::new(number, class, sizes, pool.whole().packets());
             pool.whole().look(&mut |buffer, now, filled, emptied| {
                 let buffer = Addr::new((buffer as usize).wrapping_add(shift));
                 found.points.push(PointState::new(base, buffer, now, filled, emptied));
