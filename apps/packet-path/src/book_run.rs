@@ -109,6 +109,7 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
     pools: Pools<'_, L, S>,
     rehearsed: &L,
 ) -> Result<Outcome, Failure> {
+    let arenas: [&dyn Arena; 1] = [pools.arena];
     let coordinator = Coordinator::begin(options.hot.policy, options.hot.passes, 0).map_err(Failure::new)?;
     let rehearsal = Rehearsal::new(options.feed.market, rehearsed, pools.kept)?;
     let shared = Shared::new();
@@ -143,7 +144,6 @@ fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
             spawn(scope, "cold", move || reference::keep(of_reference, None, to_reference.1, to_reader.0))
                 .map_err(Failure::new)
                 .inspect_err(give_up)?;
-        let arenas: [&dyn Arena; 1] = [pools.arena];
         let memory = Arenas::new(&arenas);
         let send = || run::send_requests(&mut asked, ends);
         let (contract, contract_failures) = coordinator.run(&memory, &arenas, send, || hot.is_finished());
