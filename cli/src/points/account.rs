@@ -49,6 +49,7 @@ impl Account {
                 self.each(buffer, |bytes| bytes.emptied = bytes.emptied.wrapping_add(size));
             }
             Fields::Trip { requests, .. } => self.trips = self.trips.wrapping_add(requests),
+            Fields::DestroyPool { pool, .. } => self.rings.retain(|&(of, _), _| of != pool),
             Fields::PacketCall { pool, ring, moved, call, error, .. } if ring != 0 => {
                 let counts = self.rings.entry((pool, ring)).or_default();
                 let count = match call.as_str() {

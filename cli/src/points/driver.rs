@@ -151,6 +151,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                     }
                 }
             }
+            if let Fields::DestroyPool { pool, .. } = call.fields {
+                self.check_pool(pool)?;
+            }
             self.make(&call).map_err(|why| Stopped::Impossible { event: call.serial, why })?;
             self.compare(&call)?;
             self.calls += 1;
@@ -438,42 +441,47 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         }
     }
 
-    /// Holds the counters of each buffer that is there and of the arena against the sums of the log.
+    /// Holds the counters of each pool that is there and of the arena against the sums of the log.
     fn check_counters(&self) -> Result<(), Stopped> {
         if self.aim.other.is_some() {
             return Ok(());
         }
-        let at = |text: String, found: String| {
-            Stopped::Diverged(Box::new(Divergence {
-                event: self.replayed,
-                call: "counters at the end".into(),
-                call_event: self.replayed,
-                logged: text,
-                replayed: found,
-            }))
-        };
-        for (&number, pool) in &self.pools {
-            let mut wrong = None;
-            pool.whole().look_at_rings(&mut |ring, found| {
-                let expected = self.account.ring_of(number, ring);
-                if expected != found {
-                    wrong = Some((format!("ring {ring}: {expected:?}"), format!("ring {ring}: {found:?}")));
-                }
-            });
-            pool.whole().look(&mut |buffer, _, filled, emptied| {
-                let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
-                if expected != found {
-                    wrong = Some((format!("{expected:?}"), format!("{found:?}")));
-                }
-            });
-            if let Some((expected, found)) = wrong {
-                return Err(at(expected, found));
-            }
-        }
+        self.pools.keys().try_for_each(|&pool| self.check_pool(pool))?;
         match self.account.differences(self.arena.counts()).first() {
-            Some((name, log, counted)) => Err(at(format!("{name} {log}"), format!("{name} {counted}"))),
+            Some((name, log, counted)) => {
+                Err(self.miscounted(&format!("{name} {log}"), &format!("{name} {counted}")))
+            }
             None => Ok(()),
         }
+    }
+
+    /// Holds the counters of each buffer and each ring of a pool against the sums of the log.
+    fn check_pool(&self, number: u64) -> Result<(), Stopped> {
+        let Some(pool) = self.pools.get(&number).filter(|_| self.aim.other.is_none()) else { return Ok(()) };
+        let mut wrong = None;
+        pool.whole().look_at_rings(&mut |ring, found| {
+            let expected = self.account.ring_of(number, ring);
+            if expected != found {
+                wrong = Some((format!("ring {ring}: {expected:?}"), format!("ring {ring}: {found:?}")));
+            }
+        });
+        pool.whole().look(&mut |buffer, _, filled, emptied| {
+            let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
+            if expected != found {
+                wrong = Some((format!("{expected:?}"), format!("{found:?}")));
+            }
+        });
+        wrong.map_or(Ok(()), |(expected, found)| Err(self.miscounted(&expected, &found)))
+    }
+
+    fn miscounted(&self, logged: &str, replayed: &str) -> Stopped {
+        Stopped::Diverged(Box::new(Divergence {
+            event: self.replayed,
+            call: "counters at the end".into(),
+            call_event: self.replayed,
+            logged: logged.into(),
+            replayed: replayed.into(),
+        }))
     }
 
     fn diverged(&self, call: &RecordedEvent, logged: Option<&Logged>, replayed: &str) -> Stopped {
