@@ -99,7 +99,7 @@ pub(super) fn random_calls(seed: u64, steps: Length) -> Logged {
                 }
                 13 => {
                     assert!(
-                        rings[at].complete(random.number() | 1 << 20, 60).is_err(),
+                        rings[at].complete(random.number() | (1 << 20), 60).is_err(),
                         "outside of the region"
                     );
                     assert!(rings[at].complete_number(3, SIZE as u32, 0).is_err(), "outside of the unit");
