@@ -9,6 +9,7 @@
 //! | `objects` | which objects are live, in the log and in the replay |
 //! | `pool` | a pool of the replay, with its points |
 //! | `borrowed` | the pool, which its points borrow |
+//! | `packet_call` | a call on a pool of packets |
 //! | `packet_pool` | a pool of packets, with its caches and rings |
 //! | `heap_pool` | a pool of a heap, which does what the log says |
 //! | `heap_account` | what the log says of heaps, held against itself |
@@ -28,6 +29,7 @@ mod heap_account;
 mod heap_pool;
 mod hook;
 mod objects;
+mod packet_call;
 mod packet_pool;
 mod pool;
 mod replay;

@@ -19,7 +19,7 @@ use super::heap_account::HeapAccount;
 use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
-use super::packet_pool::{PacketCall, Unit};
+use super::packet_call::{PacketCall, Unit};
 use super::pool::{Call, Pool};
 use super::seen::{Seen, Whose};
 use super::state::{PointState, PoolState, State};

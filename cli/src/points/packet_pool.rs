@@ -10,11 +10,11 @@ use tripoint::packets::{
 };
 use tripoint::points::Snapshot;
 use tripoint::{Arena, PoolSizes, Result};
-use tripoint_telemetry::reader::Text;
 
 use super::borrowed::Borrowed;
 use super::hook::Hook;
 use super::objects::Impossible;
+use super::packet_call::{PacketCall, Unit};
 use super::pool::{Call, NO_POINT, Points, Pool};
 
 /// The name of the class.
@@ -38,26 +38,6 @@ const OTHER_BURST: Impossible = Impossible(
     "a burst or a batch with room for this many is not replayed: those for 1, 2, 4, and so on to 256 are",
 );
 const FOREIGN: Impossible = Impossible("a burst of another pool was to be filled: this is not replayed");
-
-/// A unit that a call moves, and where its data lie, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
-    pub(super) number: u32,
-    pub(super) start: u32,
-    pub(super) length: u32,
-}
-
-/// A call on a pool of packets, as the log has it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PacketCall {
-    pub(super) name: Text,
-    pub(super) ring: u64,
-    pub(super) asked: u64,
-    pub(super) start: u64,
-    pub(super) length: u64,
-    pub(super) trips: u64,
-    pub(super) error: Text,
-}
 
 struct Packets<'a, A: Arena, const SIZE: usize> {
     /// The units that the program has, by their numbers, which are those of the log.

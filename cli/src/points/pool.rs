@@ -13,7 +13,7 @@ use tripoint_telemetry::{LoggedPool, PointLogger};
 use super::borrowed::Borrowed;
 use super::hook::Hook;
 use super::objects::{Impossible, Made, Object, Objects};
-use super::packet_pool::{PacketCall, Unit};
+use super::packet_call::{PacketCall, Unit};
 
 /// A control that logs all calls on its point.
 type Logger<'a> = PointLogger<fn() -> bool, &'a Hook>;
