@@ -115,6 +115,7 @@
 //! | `xdp` | | `xdp`: AF_XDP over such a pool, on Linux |
 //! | `smoltcp` | | `xdp::smoltcp`: a socket of AF_XDP as a device of smoltcp |
 //! | `bytes` | | packets as `bytes::Bytes`, without a copy |
+//! | `packet-log` | | pools of packets that report every call, for a log that is replayed |
 //! | `telemetry` | yes | [`telemetry`]: sampling, and a record that other processes read; needs `std`. Files, with `FileOptions`, on Linux only |
 //! | `gc` | | `gc`: automatic pools: a collector frees objects that no root leads to |
 //! | `symbols` | | names and lines in the contract's reports |

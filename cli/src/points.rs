@@ -8,6 +8,9 @@
 //! | `hook` | keeps the events of the replay |
 //! | `objects` | which objects are live, in the log and in the replay |
 //! | `pool` | a pool of the replay, with its points |
+//! | `borrowed` | the pool, which its points borrow |
+//! | `packet_call` | a call on a pool of packets |
+//! | `packet_pool` | a pool of packets, with its caches and rings |
 //! | `heap_pool` | a pool of a heap, which does what the log says |
 //! | `heap_account` | what the log says of heaps, held against itself |
 //! | `classes` | makes pools from what the log says of them |
@@ -18,6 +21,7 @@
 //! | `verdict` | what came of a replay |
 
 mod account;
+mod borrowed;
 mod classes;
 mod driver;
 mod fates;
@@ -25,6 +29,8 @@ mod heap_account;
 mod heap_pool;
 mod hook;
 mod objects;
+mod packet_call;
+mod packet_pool;
 mod pool;
 mod replay;
 mod seen;

@@ -5,6 +5,7 @@ use core::ptr;
 use core::slice;
 
 use crate::held::Held;
+use crate::reports::Called;
 use crate::shared::Shared;
 use crate::{PacketBox, PacketCache};
 
@@ -179,9 +180,16 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
         if !ptr::eq(batch.pool(), self.pool()) {
             return batch.clear();
         }
+        let (reported, had) = (self.pool().reports.begin(), batch.len());
         while let Some(held) = batch.pop_held() {
+            if let Some(reported) = &reported {
+                reported.unit(held);
+            }
             // SAFETY: the batch of this pool owned the unit, and gave it up.
             unsafe { self.push(held.number) };
+        }
+        if let Some(reported) = reported {
+            reported.end(Called { asked: N as u64, moved: had, ..self.called("give batch") });
         }
     }
 }

@@ -74,6 +74,11 @@ impl<'p, const SIZE: usize, const N: usize> PacketBurst<'p, SIZE, N> {
         }
     }
 
+    /// The numbers of its units.
+    pub(crate) fn numbers(&self) -> &[u32] {
+        &self.numbers[..self.count]
+    }
+
     /// How many units it has.
     #[must_use]
     #[inline]
@@ -101,7 +106,7 @@ impl<'p, const SIZE: usize, const N: usize> PacketBurst<'p, SIZE, N> {
     #[inline]
     pub fn units_mut(&mut self) -> impl Iterator<Item = &mut [u8; SIZE]> {
         let pool = self.pool;
-        self.numbers[..self.count].iter().map(move |&number| {
+        self.numbers().iter().map(move |&number| {
             // SAFETY: `number` is that of a unit, which is the burst's.
             let unit = unsafe { pool.unit(number) };
             // SAFETY: the unit has `SIZE` bytes, which the pool wrote when it was created. The burst has each unit once, and

@@ -1,11 +1,13 @@
 //! One thread's free units, in front of the pool (design/packets.md `.cache`).
 
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::ptr;
 
 use tripoint_core::internal::Ordering;
 use tripoint_core::{Describe, line};
 
+use crate::reports::Called;
 use crate::shared::Shared;
 use crate::slots::Claim;
 use crate::{PacketBox, PacketBurst};
@@ -22,21 +24,27 @@ use crate::{PacketBox, PacketBurst};
 #[doc(alias("magazine", "mempool cache"))]
 pub struct PacketCache<'p, const SIZE: usize> {
     pool: &'p Shared<SIZE>,
-    /// The numbers in it, below its count, are those of units, which are the cache's.
-    claim: Claim<'p>,
+    /// The numbers in it, below its count, are those of units, which are the cache's. Dropped with the cache, in the call
+    /// that is reported.
+    claim: ManuallyDrop<Claim<'p>>,
     /// The requests to flush that it has seen.
     observed: usize,
 }
 
 impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     pub(crate) fn new(pool: &'p Shared<SIZE>, claim: Claim<'p>) -> Self {
-        Self { pool, claim, observed: pool.trips.load(Ordering::Acquire) }
+        Self { pool, claim: ManuallyDrop::new(claim), observed: pool.trips.load(Ordering::Acquire) }
     }
 
     /// What it shares with the pool.
     #[inline(always)]
     pub(crate) const fn pool(&self) -> &'p Shared<SIZE> {
         self.pool
+    }
+
+    /// What is reported of a call on the cache.
+    pub(crate) fn called(&self, call: &'static str) -> Called {
+        Called { call, cache: self.claim.place(), trips: self.observed, ..Called::default() }
     }
 
     /// How many units it keeps.
@@ -57,7 +65,13 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     /// the others are with rings, in boxes, or in the caches of other threads.
     #[inline]
     pub fn take(&mut self) -> Option<PacketBox<'p, SIZE>> {
-        let number = self.pop()?;
+        let reported = self.pool.reports.begin();
+        let number = self.pop();
+        if let Some(reported) = reported {
+            reported.units(number.as_slice());
+            reported.end(Called { asked: 1, moved: number.into_iter().count(), ..self.called("take") });
+        }
+        let number = number?;
         let headroom = self.pool.region.headroom();
         // SAFETY: `pop` returns a unit of the pool that was the cache's alone; the headroom is at most `SIZE`.
         Some(unsafe { PacketBox::new(self.pool, number, headroom, 0) })
@@ -67,8 +81,14 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     #[inline]
     pub fn give(&mut self, packet: PacketBox<'p, SIZE>) {
         if ptr::eq(packet.pool(), self.pool) {
-            // SAFETY: the box owned the unit, and gives it up.
-            unsafe { self.push(packet.into_number()) };
+            let reported = self.pool.reports.begin();
+            let number = packet.into_number();
+            // SAFETY: the box owned the unit, and gave it up.
+            unsafe { self.push(number) };
+            if let Some(reported) = reported {
+                reported.units(&[number]);
+                reported.end(Called { asked: 1, moved: 1, ..self.called("give") });
+            }
         }
     }
 
@@ -76,6 +96,25 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     /// pool together have fewer, or the burst is of another pool.
     #[inline]
     pub fn take_burst<const N: usize>(&mut self, burst: &mut PacketBurst<'p, SIZE, N>) -> bool {
+        let (reported, had) = (self.pool.reports.begin(), burst.len());
+        let is_full = self.fill_burst(burst);
+        if let Some(reported) = reported {
+            let taken = &burst.numbers()[had..];
+            reported.units(taken);
+            let error = match is_full {
+                true => "",
+                false if ptr::eq(burst.pool(), self.pool) => "Limit",
+                false => "Foreign",
+            };
+            let called = self.called("take burst");
+            reported.end(Called { asked: N as u64, length: had as u32, moved: taken.len(), error, ..called });
+        }
+        is_full
+    }
+
+    /// Fills a burst, or returns `false`.
+    #[inline(always)]
+    fn fill_burst<const N: usize>(&mut self, burst: &mut PacketBurst<'p, SIZE, N>) -> bool {
         self.observe_trips();
         let mut count = self.claim.count();
         if count < N {
@@ -96,6 +135,20 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     /// Keeps all units of a burst, which is empty then. Those of another pool go there.
     #[inline]
     pub fn give_burst<const N: usize>(&mut self, burst: &mut PacketBurst<'p, SIZE, N>) {
+        let reported = self.pool.reports.begin().filter(|_| ptr::eq(burst.pool(), self.pool));
+        let had = burst.len();
+        if let Some(reported) = &reported {
+            reported.units(burst.numbers());
+        }
+        self.empty_burst(burst);
+        if let Some(reported) = reported {
+            reported.end(Called { asked: N as u64, moved: had, ..self.called("give burst") });
+        }
+    }
+
+    /// Keeps all units of a burst.
+    #[inline(always)]
+    fn empty_burst<const N: usize>(&mut self, burst: &mut PacketBurst<'p, SIZE, N>) {
         self.observe_trips();
         let mut count = self.claim.count();
         if self.claim.numbers().len() - count < N {
@@ -112,6 +165,14 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
 
     /// Gives all units that it keeps back to the pool, under one lock.
     pub fn flush(&mut self) {
+        let reported = self.pool.reports.begin();
+        self.flush_all();
+        if let Some(reported) = reported {
+            reported.end(self.called("flush"));
+        }
+    }
+
+    fn flush_all(&mut self) {
         let count = self.claim.count();
         self.claim.set_count(0);
         self.pool.depot.lock().give(&self.claim.numbers()[..count]);
@@ -160,7 +221,7 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     #[inline(never)]
     fn handle_trips(&mut self, requests: usize) {
         self.observed = requests;
-        self.flush();
+        self.flush_all();
     }
 
     /// Takes units from the pool, so that it keeps half of what it can, or `wanted` if that is more and it can. Returns how
@@ -220,7 +281,14 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
 
 impl<const SIZE: usize> Drop for PacketCache<'_, SIZE> {
     fn drop(&mut self) {
-        self.flush();
+        let reported = self.pool.reports.begin();
+        self.flush_all();
+        let called = reported.as_ref().map(|_| self.called("drop cache"));
+        // SAFETY: the cache is being dropped, so that its claim is not used any more, and is dropped once.
+        unsafe { ManuallyDrop::drop(&mut self.claim) };
+        if let Some((reported, called)) = reported.zip(called) {
+            reported.end(called);
+        }
     }
 }
 

@@ -48,6 +48,19 @@ pub enum PacketError {
     },
 }
 
+impl PacketError {
+    /// The name of the variant, for records.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Outside { .. } => "Outside",
+            Self::Unaligned { .. } => "Unaligned",
+            Self::Overrun { .. } => "Overrun",
+            Self::NotSubmitted { .. } => "NotSubmitted",
+            Self::NoRoom { .. } => "NoRoom",
+        }
+    }
+}
+
 impl fmt::Display for PacketError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

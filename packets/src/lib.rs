@@ -28,6 +28,7 @@
 // | `depot` | the free units that no thread has |
 // | `holders` | which ring each unit is with |
 // | `slots` | places for caches |
+// | `reports` | what a pool reports of its calls |
 // | `shared` | what boxes, caches and rings share |
 // | `packet_box` | a packet that the program owns |
 // | `owned` | a packet that keeps its pool |
@@ -46,8 +47,8 @@ use core::fmt;
 
 use tripoint_core::internal::{AtomicU32, AtomicUsize, Ordering};
 use tripoint_core::{
-    Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolHeader, PoolSizes, Result, aver,
-    ensure, line,
+    Arena, Block, Check, CheckError, CheckLevel, Describe, Error, PoolHeader, PoolOptions, PoolSizes, Result,
+    aver, ensure, line,
 };
 
 mod batch;
@@ -64,6 +65,7 @@ mod owned;
 mod packet_box;
 mod plan;
 mod region;
+mod reports;
 mod ring;
 mod shared;
 mod slots;
@@ -83,6 +85,7 @@ pub use region::PacketRegion;
 pub use ring::{PacketRing, PacketRingCounts, Submission};
 
 use plan::{Plan, Tables};
+use reports::{Called, Reports};
 use shared::Shared;
 use slots::Slot;
 use table::TABLE_ALIGN;
@@ -179,7 +182,11 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
     /// - those of [`Arena::register`] and [`Arena::alloc_tracts`]
     pub fn create(arena: A, options: PacketPoolOptions) -> Result<Self> {
         let plan = Plan::of::<SIZE>(&options)?;
-        let header = PoolHeader::create(arena, Self::CLASS)?;
+        let PacketPoolOptions { count, headroom, caches, cache_size } = options;
+        let numbers = [count, headroom, caches, cache_size].map(|number| number as usize);
+        let [count, headroom, caches, cache_size] = numbers;
+        let passed = PoolOptions::new([count, headroom, caches, cache_size, SIZE]);
+        let header = PoolHeader::create_with(arena, Self::CLASS, passed)?;
         let units = take(&header, plan.region, PacketRegion::<SIZE>::ALIGN)?;
         let tables = take(&header, plan.tables, TABLE_ALIGN)?;
         // SAFETY: just taken from the arena, so that nothing else uses it.
@@ -190,9 +197,28 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
         aver!(tables.is_some(), "{plan:?} has no room for the tables of {options:?}");
         let Tables { depot, holders, slots } = tables.ok_or(Error::Limit)?;
         let region = PacketRegion::new(units.base(), options.count, options.headroom);
-        let shared =
-            Shared { region, depot, holders, slots, trips: AtomicUsize::new(0), rings: AtomicU32::new(0) };
+        let shared = Shared {
+            region,
+            depot,
+            holders,
+            slots,
+            trips: AtomicUsize::new(0),
+            rings: AtomicU32::new(0),
+            reports: Reports::default(),
+        };
         Ok(Self { shared, options, header })
+    }
+
+    /// Has every call on the pool reported to `hook`, and on its caches and rings, with the units that it moves
+    /// ([`Event::PacketCall`](tripoint_core::Event::PacketCall)): for a log of the program, in which calls are made one after
+    /// another. Without the feature `log` a pool has not one instruction for it; with it and without a hook, each call looks
+    /// whether there is one.
+    #[cfg(feature = "log")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "log")))]
+    #[must_use]
+    pub fn logged(mut self, hook: &'static dyn tripoint_core::EventHook) -> Self {
+        self.shared.reports = Reports::to(self.header.id(), hook);
+        self
     }
 
     /// The memory of all units: what to tell a device.
@@ -210,9 +236,16 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
     /// # Errors
     /// [`Error::Parameter`] if as many caches exist as the options say.
     pub fn cache(&self) -> Result<PacketCache<'_, SIZE>> {
+        let reported = self.shared.reports.begin();
         let claim = self.shared.slots.iter().find_map(Slot::claim);
-        let claim = claim.ok_or(Error::Parameter("all caches of the pool of packets are in use"))?;
-        Ok(PacketCache::new(&self.shared, claim))
+        let made = claim.map(|claim| PacketCache::new(&self.shared, claim));
+        let made = made.ok_or(Error::Parameter("all caches of the pool of packets are in use"));
+        if let Some(reported) = reported {
+            let refused =
+                |error: &Error| Called { call: "create cache", error: error.name(), ..Called::default() };
+            reported.end(made.as_ref().map_or_else(refused, |cache| cache.called("create cache")));
+        }
+        made
     }
 
     /// A ring, for one way to a device and back.
@@ -220,16 +253,27 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
     /// # Errors
     /// [`Error::Parameter`] if 2^32 - 1 were made before: rings are numbered, and no number is used again.
     pub fn ring(&self) -> Result<PacketRing<'_, SIZE>> {
+        let reported = self.shared.reports.begin();
         let number = self.shared.number_ring();
         let number = number.ok_or(Error::Parameter("the pool of packets has no number left for a ring"))?;
-        Ok(PacketRing::new(&self.shared, number))
+        let ring = PacketRing::new(&self.shared, number);
+        if let Some(reported) = reported {
+            reported.end(ring.called("create ring"));
+        }
+        Ok(ring)
     }
 
     /// Takes a packet without data, under the pool's lock; `None` if the pool has no free unit. Caches are faster, and may
     /// have units when the pool has none ([`PacketPool::trip_caches`]).
     pub fn take(&self) -> Option<PacketBox<'_, SIZE>> {
+        let reported = self.shared.reports.begin();
         let mut number = [0];
-        if self.shared.depot.lock().take(&mut number) == 0 {
+        let taken = self.shared.depot.lock().take(&mut number);
+        if let Some(reported) = reported {
+            reported.units(&number[..taken]);
+            reported.end(Called { call: "take", asked: 1, moved: taken, ..Called::default() });
+        }
+        if taken == 0 {
             return None;
         }
         // SAFETY: just taken out of the depot; the headroom is at most `SIZE` (`Plan::of`).

@@ -6,6 +6,7 @@ use core::ptr;
 
 use crate::held::Held;
 use crate::holders::RingId;
+use crate::reports::Called;
 use crate::shared::Shared;
 use crate::{PacketBatch, PacketBox, PacketCache, PacketError};
 
@@ -91,6 +92,11 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         Self { pool, id, counts: PacketRingCounts::default() }
     }
 
+    /// What is reported of a call on the ring.
+    pub(crate) fn called(&self, call: &'static str) -> Called {
+        Called { call, ring: self.id.0, ..Called::default() }
+    }
+
     /// What the ring has counted.
     #[must_use]
     pub const fn counts(&self) -> PacketRingCounts {
@@ -110,15 +116,26 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(cache.pool(), self.pool) {
             return 0;
         }
+        let reported = self.pool.reports.begin();
         let headroom = self.pool.region.headroom();
-        for filled in 0..count {
-            let Some(number) = cache.pop() else { return filled };
+        let mut filled = 0;
+        while filled < count
+            && let Some(number) = cache.pop()
+        {
             self.pool.holders.submit(number, self.id);
             self.counts.filled += 1;
+            filled += 1;
+            if let Some(reported) = &reported {
+                reported.units(&[number]);
+            }
             // `SIZE` is a `u32`, and the headroom at most that.
             write(Self::submission(number, headroom, SIZE as u32 - headroom));
         }
-        count
+        if let Some(reported) = reported {
+            let (of_cache, asked) = (cache.called("fill"), count as u64);
+            reported.end(Called { ring: self.id.0, asked, moved: filled, ..of_cache });
+        }
+        filled
     }
 
     /// Submits a packet: the device may use its data.
@@ -155,10 +172,17 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     }
 
     #[inline(always)]
-    fn submit_held(&mut self, Held { number, start, length }: Held) -> Submission {
+    fn submit_held(&mut self, held: Held) -> Submission {
+        let reported = self.pool.reports.begin();
+        let Held { number, start, length } = held;
         self.pool.holders.submit(number, self.id);
         self.counts.submitted += 1;
-        Self::submission(number, start, length)
+        let submission = Self::submission(number, start, length);
+        if let Some(reported) = reported {
+            reported.unit(held);
+            reported.end(Called { asked: submission.offset, moved: 1, ..self.called("submit") });
+        }
+        submission
     }
 
     /// Takes back the unit in which the device says that there are `length` bytes of data from `offset` on, counted from the
@@ -211,7 +235,13 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     ) -> Result<PacketBox<'p, SIZE>, PacketError> {
         let offset = (number as u64 * SIZE as u64).saturating_add(start as u64);
         if start as usize >= SIZE {
-            return Err(self.refuse(PacketError::Overrun { offset, length, room: 0 }));
+            let reported = self.pool.reports.begin();
+            let error = self.refuse(PacketError::Overrun { offset, length, room: 0 });
+            if let Some(reported) = reported {
+                let called = self.called("complete number");
+                reported.end(Called { asked: number.into(), start, length, error: error.name(), ..called });
+            }
+            return Err(error);
         }
         self.complete(offset, length)
     }
@@ -249,6 +279,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// - The device has stopped: it neither reads nor writes any unit that is with the ring. A descriptor that is closed does
     ///   not say so: a kernel may stop its device some time later.
     pub unsafe fn reclaim(&mut self) -> usize {
+        let reported = self.pool.reports.begin();
         let mut batch = [0; BATCH];
         let (mut count, mut reclaimed) = (0, 0);
         for number in 0..self.pool.region.count() {
@@ -259,20 +290,40 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
             count += 1;
             if count == BATCH {
                 // SAFETY: these units were with the ring, whose device has stopped, as the caller says, and are not any more.
-                unsafe { self.pool.give_back(&batch) };
+                unsafe { self.pool.take_home(&batch) };
                 reclaimed += mem::take(&mut count);
             }
         }
         // SAFETY: these units, too, were with the ring, whose device has stopped, as the caller says, and are not any more.
-        unsafe { self.pool.give_back(&batch[..count]) };
+        unsafe { self.pool.take_home(&batch[..count]) };
         reclaimed += count;
         self.counts.reclaimed += reclaimed as u64;
+        if let Some(reported) = reported {
+            reported.end(Called { moved: reclaimed, ..self.called("reclaim") });
+        }
         reclaimed
     }
 
     /// The number of the unit and where in it the data begin, if the unit was with the ring: it is not any more.
     #[inline(always)]
     fn take_back(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
+        let reported = self.pool.reports.begin();
+        let taken = self.take_checked(offset, length);
+        if let Some(reported) = reported {
+            let called = Called { asked: offset, length, ..self.called("complete") };
+            match taken {
+                Ok((number, start)) => {
+                    reported.unit(Held { number, start, length });
+                    reported.end(Called { moved: 1, ..called });
+                }
+                Err(error) => reported.end(Called { error: error.name(), ..called }),
+            }
+        }
+        taken
+    }
+
+    #[inline(always)]
+    fn take_checked(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
         let (number, start) = match self.pool.region.locate(offset, length) {
             Ok(place) => place,
             Err(error) => return Err(self.refuse(error)),

@@ -9,6 +9,7 @@ use crate::PacketRegion;
 use crate::depot::Depot;
 use crate::held::Held;
 use crate::holders::{Holders, RingId};
+use crate::reports::{Called, Reports};
 use crate::slots::Slot;
 use crate::table::Table;
 
@@ -22,6 +23,7 @@ pub(crate) struct Shared<const SIZE: usize> {
     /// How often it was requested that the caches flush.
     pub(crate) trips: AtomicUsize,
     pub(crate) rings: AtomicU32,
+    pub(crate) reports: Reports,
 }
 
 impl<const SIZE: usize> Shared<SIZE> {
@@ -59,13 +61,27 @@ impl<const SIZE: usize> Shared<SIZE> {
         }
     }
 
-    /// Takes units back to the depot.
+    /// Takes units back that a box, a burst or a batch had, to the depot.
     ///
     /// # Safety
     /// - There are units of these numbers, each once, and the caller gives them up.
     #[cold]
     #[inline(never)]
     pub(crate) unsafe fn give_back(&self, numbers: &[u32]) {
+        let reported = self.reports.begin();
+        // SAFETY: there are such units, each once, which the caller gives up.
+        unsafe { self.take_home(numbers) };
+        if let Some(reported) = reported {
+            reported.units(numbers);
+            reported.end(Called { call: "drop packets", moved: numbers.len(), ..Called::default() });
+        }
+    }
+
+    /// Takes units back to the depot.
+    ///
+    /// # Safety
+    /// - There are units of these numbers, each once, and the caller gives them up.
+    pub(crate) unsafe fn take_home(&self, numbers: &[u32]) {
         // SAFETY: the caller says that there are such units, and gives them up.
         unsafe { self.poison(numbers) };
         self.depot.lock().give(numbers);

@@ -3,6 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
+use tripoint_core::Addr;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::table::Table;
@@ -62,6 +63,11 @@ impl Claim<'_> {
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
         self.slot.count.load(Ordering::Relaxed)
+    }
+
+    /// Where the slot is.
+    pub(crate) fn place(&self) -> Addr {
+        Addr::of(self.slot)
     }
 
     /// Sets how many units the cache keeps.

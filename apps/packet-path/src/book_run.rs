@@ -79,7 +79,7 @@ struct Outcome {
 /// If the run could not begin; nothing was read then.
 fn keep_books(
     options: &Options,
-    mut input: Box<dyn Read + Send>,
+    input: Box<dyn Read + Send>,
     ends: &Ends,
     pinning: Pinning,
 ) -> Result<Outcome, Failure> {
@@ -87,11 +87,31 @@ fn keep_books(
     let levels = levels::create_pool(&arena).map_err(Failure::new)?;
     let rehearsed = levels::create_pool(&arena).map_err(Failure::new)?;
     let kept = kept::create_pool(&arena).map_err(Failure::new)?;
-    let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    let scratch =
+        Mvff::create(&arena, MvffOptions::default()).map(point_log::logged).map_err(Failure::new)?;
     let frames = run::create_frames(&arena)?;
+    if point_log::is_on() {
+        let (logged, rehearsed) = (point_log::store(&levels), point_log::store(&rehearsed));
+        let pools = Pools { arena: &arena, levels: &logged, kept: &kept, scratch: &scratch, history: None };
+        return run_threads(options, input, ends, pinning, &frames, pools, &rehearsed);
+    }
     let pools = Pools { arena: &arena, levels: &levels, kept: &kept, scratch: &scratch, history: None };
+    run_threads(options, input, ends, pinning, &frames, pools, &rehearsed)
+}
+
+/// Runs the threads. `rehearsed` is where the rehearsal has its levels.
+fn run_threads<L: Store + Sync, S: ManualPool + Sync>(
+    options: &Options,
+    mut input: Box<dyn Read + Send>,
+    ends: &Ends,
+    pinning: Pinning,
+    frames: &FramePool<'_>,
+    pools: Pools<'_, L, S>,
+    rehearsed: &L,
+) -> Result<Outcome, Failure> {
+    let arenas: [&dyn Arena; 1] = [pools.arena];
     let coordinator = Coordinator::begin(options.hot.policy, options.hot.passes, 0).map_err(Failure::new)?;
-    let rehearsal = Rehearsal::new(options.feed.market, &rehearsed, &kept)?;
+    let rehearsal = Rehearsal::new(options.feed.market, rehearsed, pools.kept)?;
     let shared = Shared::new();
     let way = Disturbance::new(options.odds(), options.seed);
     let socket = ends.sender.try_clone().map_err(Failure::new)?;
@@ -103,7 +123,7 @@ fn keep_books(
     thread::scope(|scope| {
         let reader = spawn(scope, "reader", move || reader::read(&mut *input, to_reader.1, to_sender.0))
             .map_err(Failure::new)?;
-        let behind = Behind { options, pinning, ends, frames: &frames, pools, coordinator: &coordinator };
+        let behind = Behind { options, pinning, ends, frames, pools, coordinator: &coordinator };
         let hot = spawn(scope, "hot", || {
             let outcome = behind.run(rehearsal, &shared, requests);
             // Also if there was no path: the sender must not wait for it.
@@ -124,7 +144,6 @@ fn keep_books(
             spawn(scope, "cold", move || reference::keep(of_reference, None, to_reference.1, to_reader.0))
                 .map_err(Failure::new)
                 .inspect_err(give_up)?;
-        let arenas: [&dyn Arena; 1] = [&arena];
         let memory = Arenas::new(&arenas);
         let send = || run::send_requests(&mut asked, ends);
         let (contract, contract_failures) = coordinator.run(&memory, &arenas, send, || hot.is_finished());

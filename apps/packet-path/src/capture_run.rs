@@ -112,7 +112,8 @@ fn send_capture(
     pinning: Pinning,
 ) -> Result<Outcome, Failure> {
     let arena = memory::create_arena()?;
-    let scratch = Mvff::create(&arena, MvffOptions::default()).map_err(Failure::new)?;
+    let scratch =
+        Mvff::create(&arena, MvffOptions::default()).map(point_log::logged).map_err(Failure::new)?;
     let frames = run::create_frames(&arena)?;
     // A packet takes one way whatever is in it: there is nothing to rehearse.
     let coordinator = Coordinator::begin(options.hot.policy, 0, 0).map_err(Failure::new)?;

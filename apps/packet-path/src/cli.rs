@@ -91,6 +91,11 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     pub(crate) hot: HotOptions,
+
+    /// Logs every call on the pools, their points and the packets to this file, which `tripoint replay` replays. All of them
+    /// take longer then, also in the steady part.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) point_log: Option<PathBuf>,
 }
 
 /// How datagrams are received.

@@ -8,9 +8,10 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use order_book::handoff::BLOCK_SIZE;
 use order_book::steady::Latency;
+use point_log::{Logger, logger};
 use rtrb::Producer;
 use serde::Serialize;
-use tripoint::{AllocationPoint, ManualPool, PoolBox, Result};
+use tripoint::{AllocationPoint, BufferKind, ManualPool, PoolBox, Result};
 
 use crate::course::{Course, Peaks, distribution};
 use crate::gap_watch::GapWatch;
@@ -88,7 +89,7 @@ impl<'pool, F, S: ManualPool> PathMemory<'pool, F, S> {
     /// # Errors
     /// The pool's.
     pub(crate) fn take(pool: &'pool S) -> Result<Self> {
-        let mut point = AllocationPoint::create(pool)?;
+        let mut point = AllocationPoint::create_with(pool, BufferKind::Mutator, logger())?;
         Ok(Self {
             slots: fill(&mut point, WINDOW_MESSAGES, || None)?,
             pieces: fill(&mut point, BLOCK_SIZE, || 0)?,
@@ -97,7 +98,7 @@ impl<'pool, F, S: ManualPool> PathMemory<'pool, F, S> {
 }
 
 fn fill<'pool, T, S: ManualPool>(
-    point: &mut AllocationPoint<'pool, S>,
+    point: &mut AllocationPoint<'pool, S, Logger>,
     count: usize,
     value: impl Fn() -> T,
 ) -> Result<PoolBox<'pool, [T], S>> {

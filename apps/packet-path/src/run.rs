@@ -45,10 +45,14 @@ pub(crate) enum Ended {
 /// # Errors
 /// If the run could not begin.
 pub(crate) fn run(options: &Options) -> Result<(Ended, Vec<Failure>), Failure> {
-    match &options.pcap {
+    let no_log = |error| Failure::new(format_args!("the calls cannot be logged: {error}"));
+    options.point_log.as_deref().map_or(Ok(()), point_log::begin).map_err(no_log)?;
+    let (ended, mut failures) = match &options.pcap {
         Some(file) => capture_run::run(options, file),
         None => book_run::run(options),
-    }
+    }?;
+    failures.extend(point_log::end().map_err(no_log).err());
+    Ok((ended, failures))
 }
 
 /// Makes the ends, takes signals, and leaves a processor to the hot thread; or says what the system does not allow, and what
@@ -80,7 +84,7 @@ fn open_ends(options: &Options) -> Result<Ends, Failure> {
 /// A pool of frames for any receiver.
 pub(crate) fn create_frames(arena: &ArenaVm) -> Result<FramePool<'_>, Failure> {
     let options = PacketPoolOptions { count: FRAMES as u32, ..PacketPoolOptions::default() };
-    FramePool::create(arena, options).map_err(Failure::new)
+    point_log::call(|| FramePool::create(arena, options)).map(point_log::packets).map_err(Failure::new)
 }
 
 /// What the hot thread found behind the wire.

@@ -2,14 +2,15 @@
 //! `tripoint replay FILE` makes again (design/point-log.md).
 //!
 //! The hook is that of the program's arena, beside others. What the program does on its points and pools is logged if
-//! they are made with [`logger`], [`logged`] or [`store`].
+//! they are made with [`logger`], [`logged`], [`store`] or [`packets`].
 
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tripoint_core::{Event, EventHook, ManualPool, PoolClass, Store};
+use tripoint_core::{Arena, Event, EventHook, ManualPool, PoolClass, Store};
+use tripoint_packets::PacketPool;
 use tripoint_telemetry::{LoggedPool, LoggedStore, PointLog, PointLogger};
 
 /// The log, for as long as the program runs: an arena keeps its hook forever.
@@ -86,6 +87,11 @@ pub fn logger() -> Logger {
 /// A pool all of whose calls are logged.
 pub const fn logged<P: ManualPool>(pool: P) -> Logged<P> {
     LoggedPool::new(pool, is_on as Switch, Hook)
+}
+
+/// A pool of packets that reports every call if there is a log.
+pub fn packets<A: Arena, const SIZE: usize>(pool: PacketPool<A, SIZE>) -> PacketPool<A, SIZE> {
+    if is_on() { pool.logged(&Hook) } else { pool }
 }
 
 /// What allocates in a pool, and logs it.

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use tripoint::ArenaCounts;
+use tripoint::packets::PacketRingCounts;
 use tripoint_telemetry::reader::Fields;
 
 /// Bytes that were filled and emptied.
@@ -27,6 +28,8 @@ pub(super) struct Account {
     internal: Bytes,
     fills: u64,
     trips: u64,
+    /// Of each ring of packets, by the numbers of its pool and its own.
+    rings: FxHashMap<(u64, u64), PacketRingCounts>,
 }
 
 impl Account {
@@ -46,8 +49,25 @@ impl Account {
                 self.each(buffer, |bytes| bytes.emptied = bytes.emptied.wrapping_add(size));
             }
             Fields::Trip { requests, .. } => self.trips = self.trips.wrapping_add(requests),
+            Fields::DestroyPool { pool, .. } => self.rings.retain(|&(of, _), _| of != pool),
+            Fields::PacketCall { pool, ring, moved, call, error, .. } if ring != 0 => {
+                let counts = self.rings.entry((pool, ring)).or_default();
+                let count = match call.as_str() {
+                    _ if error.as_str() != Some("") => &mut counts.refused,
+                    Some("fill") => &mut counts.filled,
+                    Some("submit") => &mut counts.submitted,
+                    Some("reclaim") => &mut counts.reclaimed,
+                    _ => &mut counts.completed,
+                };
+                *count = count.wrapping_add(if error.as_str() == Some("") { moved } else { 1 });
+            }
             _ => {}
         }
+    }
+
+    /// What a ring should have counted.
+    pub(super) fn ring_of(&self, pool: u64, ring: u64) -> PacketRingCounts {
+        self.rings.get(&(pool, ring)).copied().unwrap_or_default()
     }
 
     /// Adds to the sums of a buffer and to those of its kind.

@@ -11,6 +11,7 @@ use tripoint::{
 use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
+use super::packet_pool;
 use super::pool::{Manual, Pool, Stack};
 
 /// A class of which all manual pools of the log are in the replay, with its own default options.
@@ -31,13 +32,13 @@ type MadePool<'a> = Box<dyn Pool + 'a>;
 
 /// Whether pools of this class may be of another one in the replay.
 pub(super) fn is_manual(class: &str) -> bool {
-    !heap_pool::is_of_heap(class) && class != "SNC"
+    !heap_pool::is_of_heap(class) && !["SNC", packet_pool::CLASS].contains(&class)
 }
 
 /// Makes a pool of the class and with the options that the log has. What the pool refuses is an error of the pool's.
 pub(super) fn make<'a, A: Arena>(
     arena: &'a A,
-    hook: &'a Hook,
+    hook: &'static Hook,
     class: &str,
     options: Options,
     other: Option<OtherClass>,
@@ -72,6 +73,7 @@ pub(super) fn make<'a, A: Arena>(
         }
         ("SNC", [extend_by, fill_size, ..]) => Ok(Snc::create(arena, SncOptions { extend_by, fill_size })
             .map(|pool| -> MadePool<'a> { Box::new(Stack::new(pool, hook)) })),
+        (packet_pool::CLASS, options) => packet_pool::make(arena, hook, options),
         _ => Err(Impossible("pools of this class are not replayed")),
     }
 }

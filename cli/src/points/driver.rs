@@ -19,6 +19,7 @@ use super::heap_account::HeapAccount;
 use super::heap_pool;
 use super::hook::Hook;
 use super::objects::Impossible;
+use super::packet_call::{PacketCall, Unit};
 use super::pool::{Call, Pool};
 use super::seen::{Seen, Whose};
 use super::state::{PointState, PoolState, State};
@@ -71,7 +72,7 @@ pub(crate) struct Aim {
 /// A replay.
 pub(super) struct Driver<'a, A: Arena, R> {
     arena: &'a A,
-    hook: &'a Hook,
+    hook: &'static Hook,
     log: LogReader<R>,
     fates: &'a Fates,
     aim: Aim,
@@ -97,7 +98,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
     /// A replay in an arena that was just created, as the log's was.
     pub(super) fn new(
         arena: &'a A,
-        hook: &'a Hook,
+        hook: &'static Hook,
         log: LogReader<R>,
         fates: &'a Fates,
         aim: Aim,
@@ -149,6 +150,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                         return Err(Stopped::Impossible { event: call.serial, why: SECOND_ARENA });
                     }
                 }
+            }
+            if let Fields::DestroyPool { pool, .. } = call.fields {
+                self.check_pool(pool)?;
             }
             self.make(&call).map_err(|why| Stopped::Impossible { event: call.serial, why })?;
             self.compare(&call)?;
@@ -273,6 +277,10 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 Fields::RefuseReserve { pool, error, .. } => {
                     found(pool).map(|pool| pool.decide_refusal(error.as_str().unwrap_or_default()))
                 }
+                Fields::PacketUnit { pool, unit, start, length, .. } => {
+                    let [number, start, length] = [unit, start, length].map(|&word| word as u32);
+                    found(pool).and_then(|pool| pool.pass_unit(Unit { number, start, length }))
+                }
                 _ => Ok(()),
             };
             self.otherwise.leave_out_if(self.aim.other, prepared)?;
@@ -350,6 +358,10 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
             Fields::Resize { pool, object, size, align, new_size, new_align, resized, .. } => {
                 let (from, to) = (layout(size, align)?, layout(new_size, new_align)?);
                 (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
+            }
+            Fields::PacketCall { pool, cache, ring, asked, start, length, trips, call, error, .. } => {
+                let call = PacketCall { name: call, ring, asked, start, length, trips, error };
+                (pool, cache, Call::Packet(call))
             }
             _ => return Err(SECOND_ARENA),
         })
@@ -429,36 +441,47 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         }
     }
 
-    /// Holds the counters of each buffer that is there and of the arena against the sums of the log.
+    /// Holds the counters of each pool that is there and of the arena against the sums of the log.
     fn check_counters(&self) -> Result<(), Stopped> {
         if self.aim.other.is_some() {
             return Ok(());
         }
-        let at = |text: String, found: String| {
-            Stopped::Diverged(Box::new(Divergence {
-                event: self.replayed,
-                call: "counters at the end".into(),
-                call_event: self.replayed,
-                logged: text,
-                replayed: found,
-            }))
-        };
-        for pool in self.pools.values() {
-            let mut wrong = None;
-            pool.whole().look(&mut |buffer, _, filled, emptied| {
-                let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
-                if expected != found {
-                    wrong = Some((format!("{expected:?}"), format!("{found:?}")));
-                }
-            });
-            if let Some((expected, found)) = wrong {
-                return Err(at(expected, found));
-            }
-        }
+        self.pools.keys().try_for_each(|&pool| self.check_pool(pool))?;
         match self.account.differences(self.arena.counts()).first() {
-            Some((name, log, counted)) => Err(at(format!("{name} {log}"), format!("{name} {counted}"))),
+            Some((name, log, counted)) => {
+                Err(self.miscounted(&format!("{name} {log}"), &format!("{name} {counted}")))
+            }
             None => Ok(()),
         }
+    }
+
+    /// Holds the counters of each buffer and each ring of a pool against the sums of the log.
+    fn check_pool(&self, number: u64) -> Result<(), Stopped> {
+        let Some(pool) = self.pools.get(&number).filter(|_| self.aim.other.is_none()) else { return Ok(()) };
+        let mut wrong = None;
+        pool.whole().look_at_rings(&mut |ring, found| {
+            let expected = self.account.ring_of(number, ring);
+            if expected != found {
+                wrong = Some((format!("ring {ring}: {expected:?}"), format!("ring {ring}: {found:?}")));
+            }
+        });
+        pool.whole().look(&mut |buffer, _, filled, emptied| {
+            let (expected, found) = (self.account.bytes_of(buffer), Bytes::new(filled, emptied));
+            if expected != found {
+                wrong = Some((format!("{expected:?}"), format!("{found:?}")));
+            }
+        });
+        wrong.map_or(Ok(()), |(expected, found)| Err(self.miscounted(&expected, &found)))
+    }
+
+    fn miscounted(&self, logged: &str, replayed: &str) -> Stopped {
+        Stopped::Diverged(Box::new(Divergence {
+            event: self.replayed,
+            call: "counters at the end".into(),
+            call_event: self.replayed,
+            logged: logged.into(),
+            replayed: replayed.into(),
+        }))
     }
 
     fn diverged(&self, call: &RecordedEvent, logged: Option<&Logged>, replayed: &str) -> Stopped {
@@ -510,7 +533,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         for (&number, pool) in &self.pools {
             let class = pool.whole().class();
             let sizes = (!heap_pool::is_of_heap(class)).then(|| pool.whole().sizes_now());
-            let mut found = PoolState::new(number, class, sizes);
+            let mut found = PoolState::new(number, class, sizes, pool.whole().packets());
             pool.whole().look(&mut |buffer, now, filled, emptied| {
                 let buffer = Addr::new((buffer as usize).wrapping_add(shift));
                 found.points.push(PointState::new(base, buffer, now, filled, emptied));

@@ -5,12 +5,15 @@ use core::ptr::NonNull;
 use std::collections::BTreeMap;
 
 use tripoint::author::FramePool;
+use tripoint::packets::{PacketCounts, PacketRingCounts};
 use tripoint::points::{Frame, Snapshot};
 use tripoint::{AllocationPoint, BufferKind, ManualPool, PoolClass, PoolSizes};
 use tripoint_telemetry::{LoggedPool, PointLogger};
 
+use super::borrowed::Borrowed;
 use super::hook::Hook;
 use super::objects::{Impossible, Made, Object, Objects};
+use super::packet_call::{PacketCall, Unit};
 
 /// A control that logs all calls on its point.
 type Logger<'a> = PointLogger<fn() -> bool, &'a Hook>;
@@ -18,8 +21,9 @@ type Logger<'a> = PointLogger<fn() -> bool, &'a Hook>;
 /// A pool that logs all calls on it.
 pub(super) type Logged<'a, P> = LoggedPool<P, fn() -> bool, &'a Hook>;
 
-const NO_POINT: Impossible = Impossible("the pool has no such point");
+pub(super) const NO_POINT: Impossible = Impossible("the pool has no such point");
 const NO_FRAMES: Impossible = Impossible("only a stack has frames");
+const NO_PACKETS: Impossible = Impossible("only a pool of packets has packets");
 const NO_OBJECTS: Impossible = Impossible("objects of a stack are not freed one by one");
 const TOO_FEW: Impossible = Impossible("fewer bytes were committed than any object has");
 const OTHER_ALIGNMENT: Impossible = Impossible(
@@ -67,6 +71,8 @@ pub(super) enum Call {
         to: Layout,
         resized: Option<u64>,
     },
+    /// On a pool of packets, whose caches are named as buffers are.
+    Packet(PacketCall),
 }
 
 /// What the replay does with a pool.
@@ -92,6 +98,12 @@ pub(super) trait Pool {
     fn decide_refusal(&self, error: &str) {
         let _ = error;
     }
+
+    /// Passes a unit that the next call moves, to a pool of packets.
+    fn pass_unit(&self, unit: Unit) -> Result<(), Impossible> {
+        let _ = unit;
+        Err(NO_PACKETS)
+    }
 }
 
 /// What any pool and its points are asked for.
@@ -105,13 +117,22 @@ pub(super) trait Points {
 
     /// Shows each point: its buffer in the log, its words, the bytes that it was filled with, and those that it returned.
     fn look(&self, visit: &mut dyn FnMut(u64, Option<Snapshot>, u64, u64));
+
+    /// Where the units of a pool of packets are.
+    fn packets(&self) -> Option<PacketCounts> {
+        None
+    }
+
+    /// Shows the number of each ring of packets, and what it has counted.
+    fn look_at_rings(&self, visit: &mut dyn FnMut(u64, PacketRingCounts)) {
+        let _ = visit;
+    }
 }
 
 /// A pool, and points that borrow it.
 pub(super) struct Whole<'a, P: PoolClass + 'a> {
     points: BTreeMap<u64, Point<'a, P>>,
-    /// From a box, which is freed when this is dropped.
-    pool: NonNull<P>,
+    pool: Borrowed<'a, P>,
 }
 
 struct Point<'a, P: PoolClass> {
@@ -138,14 +159,13 @@ impl<P: PoolClass> Point<'_, P> {
 
 impl<'a, P: PoolClass + 'a> Whole<'a, P> {
     pub(super) fn new(pool: P) -> Self {
-        Self { points: BTreeMap::new(), pool: NonNull::from(Box::leak(Box::new(pool))) }
+        Self { points: BTreeMap::new(), pool: Borrowed::new(pool) }
     }
 
     /// The pool. Only points that this value owns keep the reference.
     pub(super) fn pool(&self) -> &'a P {
-        // SAFETY: the box is freed only when this value is dropped, after the points that keep the reference, and
-        // nothing has an exclusive reference to the pool before.
-        unsafe { self.pool.as_ref() }
+        // SAFETY: the points, which alone keep the reference, are dropped before the pool.
+        unsafe { self.pool.get() }
     }
 
     fn point(&mut self, buffer: u64) -> Result<&mut Point<'a, P>, Impossible> {
@@ -225,15 +245,6 @@ impl<'a, P: PoolClass + 'a> Points for Whole<'a, P> {
             let buffer = point.buffer();
             visit(logged, buffer.snapshot(), buffer.fill_size(), buffer.empty_size());
         }
-    }
-}
-
-impl<'a, P: PoolClass + 'a> Drop for Whole<'a, P> {
-    fn drop(&mut self) {
-        self.points.clear();
-        // SAFETY: it came from a box in `new`, and is dropped once, here. The points, which alone keep references to it,
-        // were just dropped.
-        drop(unsafe { Box::from_raw(self.pool.as_ptr()) });
     }
 }
 
@@ -320,6 +331,7 @@ impl<'a, P: ManualPool + 'a> Pool for Manual<'a, P> {
             }
             Call::Resize { object, from, to, resized } => self.resize(object, [from, to], resized)?,
             Call::Push { .. } | Call::Pop { .. } => return Err(NO_FRAMES),
+            Call::Packet(_) => return Err(NO_PACKETS),
         }
         Ok(())
     }
@@ -380,6 +392,7 @@ impl<'a, P: FramePool + 'a> Pool for Stack<'a, P> {
             Call::FreeAtPoint { .. } | Call::Alloc { .. } | Call::Free { .. } | Call::Resize { .. } => {
                 return Err(NO_OBJECTS);
             }
+            Call::Packet(_) => return Err(NO_PACKETS),
         }
         Ok(())
     }

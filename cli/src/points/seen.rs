@@ -5,8 +5,8 @@ use core::fmt;
 use tripoint_telemetry::format::EventKind;
 use tripoint_telemetry::reader::{Fields, Text};
 
-/// The most numbers of an event.
-const MOST: usize = 6;
+/// The most numbers of an event, and the most texts.
+const MOST: usize = 8;
 
 /// An event without what differs between two runs: addresses count from the arena's base.
 ///
@@ -15,7 +15,7 @@ const MOST: usize = 6;
 pub(super) struct Seen {
     pub(super) kind: EventKind,
     parts: [Option<(&'static str, Part)>; MOST],
-    text: Option<Text>,
+    texts: [Option<Text>; 2],
 }
 
 /// The arena of an event.
@@ -78,14 +78,15 @@ enum Part {
     Place(Option<u64>),
 }
 
-/// What is compared of one kind: its parts with their names, and perhaps a text.
+/// What is compared of one kind: its parts with their names, and perhaps texts.
 macro_rules! compared {
-    ($kind:ident { $($name:ident: $part:expr),* } $(, $text:ident)?) => {{
+    ($kind:ident { $($name:ident: $part:expr),* } $(, $text:ident)*) => {{
         let mut parts = [None; MOST];
         let named = [$((stringify!($name), $part)),*];
         parts.iter_mut().zip(named).for_each(|(place, part)| *place = Some(part));
-        let text = None$(.or(Some($text)))?;
-        Some(Seen { kind: EventKind::$kind, parts, text })
+        let mut texts = [None; 2];
+        texts.iter_mut().zip([$($text),*]).for_each(|(place, text)| *place = Some(text));
+        Some(Seen { kind: EventKind::$kind, parts, texts })
     }};
 }
 
@@ -235,6 +236,32 @@ impl Seen {
                     resized: at(resized)
                 })
             }
+            Fields::PacketUnit { pool, unit, start, length, .. } => {
+                compared!(PacketUnit {
+                    pool: number(pool),
+                    unit: number(unit),
+                    start: number(start),
+                    length: number(length)
+                })
+            }
+            Fields::PacketCall {
+                pool, cache, ring, asked, start, length, moved, trips, call, error, ..
+            } => {
+                compared!(
+                    PacketCall {
+                        pool: number(pool),
+                        cache: buffer_at(cache),
+                        ring: number(ring),
+                        asked: number(asked),
+                        start: number(start),
+                        length: number(length),
+                        moved: number(moved),
+                        trips: number(trips)
+                    },
+                    call,
+                    error
+                )
+            }
             _ => None,
         }
     }
@@ -252,6 +279,7 @@ impl Seen {
                 | EventKind::Empty
                 | EventKind::Commit
                 | EventKind::Abandon
+                | EventKind::PacketUnit
         )
     }
 
@@ -271,6 +299,6 @@ impl fmt::Display for Seen {
                 Part::Place(None) => write!(f, " {name}=none"),
             }?;
         }
-        self.text.iter().try_for_each(|text| write!(f, " \"{text}\""))
+        self.texts.iter().flatten().try_for_each(|text| write!(f, " \"{text}\""))
     }
 }

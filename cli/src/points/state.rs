@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use serde::Serialize;
+use tripoint::packets::PacketCounts;
 use tripoint::points::Snapshot;
 use tripoint::{Addr, PoolSizes};
 
@@ -22,6 +23,9 @@ pub(super) struct PoolState {
     /// None for a pool of a heap: the log does not say how large it is.
     #[serde(flatten)]
     sizes: Option<Sizes>,
+    /// Only of a pool of packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<Units>,
     pub(super) points: Vec<PointState>,
 }
 
@@ -31,6 +35,15 @@ pub(super) struct Sizes {
     free: usize,
     largest_free: usize,
     high_water: usize,
+}
+
+/// Where the units of a pool of packets are.
+#[derive(Debug, Serialize)]
+struct Units {
+    depot: usize,
+    caches: usize,
+    rings: usize,
+    program: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,8 +73,17 @@ impl From<PoolSizes> for Sizes {
 }
 
 impl PoolState {
-    pub(super) fn new(pool: u64, class: &'static str, sizes: Option<PoolSizes>) -> Self {
-        Self { pool, class, sizes: sizes.map(Sizes::from), points: Vec::new() }
+    pub(super) fn new(
+        pool: u64,
+        class: &'static str,
+        sizes: Option<PoolSizes>,
+        packets: Option<PacketCounts>,
+    ) -> Self {
+        let units = packets.map(|counts| {
+            let PacketCounts { depot, caches, rings, .. } = counts;
+            Units { depot, caches, rings, program: counts.boxed() }
+        });
+        Self { pool, class, sizes: sizes.map(Sizes::from), units, points: Vec::new() }
     }
 }
 
@@ -82,7 +104,7 @@ impl PointState {
 
 impl State {
     pub(super) fn write(&self, out: &mut Output) -> Result<(), Error> {
-        for PoolState { pool, class, sizes, points } in &self.pools {
+        for PoolState { pool, class, sizes, units, points } in &self.pools {
             write!(out, "pool {pool} {class}")?;
             if let Some(Sizes { total, free, largest_free, high_water }) = sizes {
                 write!(
@@ -91,6 +113,12 @@ impl State {
                 )?;
             }
             writeln!(out)?;
+            if let Some(Units { depot, caches, rings, program }) = units {
+                writeln!(
+                    out,
+                    "  units: {depot} in the depot, {caches} in caches, {rings} with rings, {program} the program's"
+                )?;
+            }
             for PointState { buffer, words, filled, emptied } in points {
                 write!(out, "  point +{buffer:#x}: ")?;
                 match words {

@@ -10,6 +10,7 @@ use crate::run::{Ran, run};
 
 mod changed;
 mod crafted;
+mod packets;
 mod programs;
 
 /// A log in a file.
@@ -130,12 +131,15 @@ fn a_log_of_a_heap_that_collects_is_replayed_as_far_as_it_can_be() {
         "flip",
         "commit failed",
         "begin collection",
+        "begin step",
+        "end step",
     ]));
     assert_same(&logged);
     let heaps = replay(&["--json"], &logged.log).json()["heaps"].clone();
     let count = |name: &str| heaps[name].as_u64().unwrap();
     let each = 2 * STEPS as u64 / 50;
     assert_eq!(["mutators", "roots", "frozen_segments", "collections"].map(count), [2, 1, 1, each]);
+    assert!(count("steps") >= each, "{heaps}");
     assert!(count("flips") >= each && count("failed_commits") >= each, "{heaps}");
     let text = replay(&[], &logged.log).out;
     for expected in [
@@ -253,6 +257,7 @@ fn long_logs_are_replayed() {
     assert_one(programs::order_book(11, Length::LONG));
     programs::CLASSES.into_iter().for_each(|class| assert_one(programs::random_run(class, 12, Length::LONG)));
     assert_one(programs::threads(13, Length::LONG));
+    assert_one(packets::random_calls(14, Length::LONG));
     println!("{events} events, each replayed with the same outcome");
     assert!(events >= 1_000_000, "{events} events");
 }

@@ -44,6 +44,7 @@ crate::for_each_event! {
     /// | of arenas, pools and points; trips, flips, commits that failed | the arena in which they happen, to its hook |
     /// | of heaps: mutators, roots, frozen segments, stops, collections and what they flip | the heap, to the hook of its arena |
     /// | of calls: frames, single objects, what was refused | a control or a store that was switched on to report them |
+    /// | of packets | their pool, if it was created to report them |
     /// | of the contract | the contract |
     ///
     /// `buffer` is the address of a point's buffer, which tells the points of an arena apart. After a

@@ -387,6 +387,42 @@ macro_rules! for_each_event {
                 /// The name of the object's type, if the call that allocates it names one.
                 type_name: Option<&'static str>,
             }
+            /// A unit of a pool of packets that the next [`PacketCall`](Self::PacketCall) of this thread moves.
+            17: PacketUnit, packet_unit, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The number of the unit.
+                unit: u32 as Number,
+                /// Where its data begin, in bytes from the beginning of the unit.
+                start: u32 as Bytes,
+                /// The bytes of its data.
+                length: u32 as Bytes,
+            }
+            /// A call on a pool of packets, or on a cache or a ring of it. What a call does not have is zero.
+            18: PacketCall, packet_call, since "0.1.0", of arena {
+                /// The pool.
+                pool: PoolId as Number,
+                /// The cache, among those that are there at the same time.
+                cache: Addr as Handle,
+                /// The number of the ring.
+                ring: u32 as Number,
+                /// How many units were asked for or passed, or which offset or unit a device named.
+                asked: u64 as Number,
+                /// Where data begin in the unit that was named.
+                start: u32 as Bytes,
+                /// The bytes of data that were named; of a burst, the units that it had.
+                length: u32 as Bytes,
+                /// How many units were moved, each of which has a [`PacketUnit`](Self::PacketUnit) before this, unless they
+                /// were reclaimed.
+                moved: usize as Count,
+                /// How many requests that all caches flush the cache had observed at the end of the call.
+                trips: usize as Count,
+            } texts {
+                /// The name of the call.
+                call: &'static str,
+                /// The name of the error; empty if the call succeeded.
+                error: &'static str,
+            }
             /// A thread begins to stop a heap: all of its mutators have to give way.
             40: BeginStop, begin_stop, since "0.1.0", of arena {
                 /// The heap.

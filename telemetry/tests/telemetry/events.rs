@@ -245,6 +245,29 @@ pub(crate) fn all_events() -> Vec<Expected> {
             vec![],
         ),
         (
+            Event::PacketUnit { pool, unit: 7, start: 128, length: 60 },
+            EventKind::PacketUnit,
+            vec![("unit", 7), ("start", 128), ("length", 60)],
+            vec![],
+        ),
+        (
+            Event::PacketCall {
+                pool,
+                cache: buffer,
+                ring: 3,
+                asked: 0x4080,
+                start: 128,
+                length: 60,
+                moved: 1,
+                trips: 2,
+                call: "complete",
+                error: "",
+            },
+            EventKind::PacketCall,
+            vec![("ring", 3), ("asked", 0x4080), ("start", 128), ("length", 60), ("moved", 1), ("trips", 2)],
+            vec![("call", "complete"), ("error", "")],
+        ),
+        (
             Event::UpdateFrozen { heap, segment: buffer, filled: 0x60 },
             EventKind::UpdateFrozen,
             vec![("filled", 0x60)],
@@ -292,7 +315,7 @@ fn has_words(found: &Found, words: &[(&'static str, u64)]) -> bool {
     words.iter().all(|(name, word)| found.words.get(name) == Some(word))
         && more.iter().all(|(name, word)| found.words.get(name).is_none_or(|found| found == word))
         && found.words.keys().all(|name| {
-            ["arena", "pool", "buffer", "heap", "root", "segment"].contains(name)
+            ["arena", "pool", "buffer", "cache", "heap", "root", "segment"].contains(name)
                 || words.iter().any(|(word, _)| word == name)
         })
 }

@@ -5,12 +5,13 @@ use tripoint_telemetry::format::{
     EventKind, FieldForm, HEAD_WORDS, Head, LOG_HEADER_WORDS, LogCheck, RecordKind, WORD_BYTES,
 };
 
+use super::packets;
 use super::programs::{self, Length, Logged};
 use super::replay;
 
 /// Fields that say what came of a call, or have to be those of the object. What was asked for is not among them: if
 /// that is another, the outcome may be the same.
-const OUTCOMES: [(EventKind, &[&str]); 9] = [
+const OUTCOMES: [(EventKind, &[&str]); 10] = [
     (EventKind::Fill, &["base", "size"]),
     (EventKind::Empty, &["base", "size"]),
     (EventKind::Extend, &["base", "size"]),
@@ -20,6 +21,7 @@ const OUTCOMES: [(EventKind, &[&str]); 9] = [
     (EventKind::Free, &["size"]),
     (EventKind::FreeAtPoint, &["size"]),
     (EventKind::PopFrame, &["size"]),
+    (EventKind::PacketCall, &["moved"]),
 ];
 
 /// A log as words, and where each event begins and ends, its check included.
@@ -46,6 +48,14 @@ impl Parsed {
         self.words.iter().flat_map(|word| word.to_ne_bytes()).collect()
     }
 
+    /// The number of the first event of a kind.
+    fn first(&self, kind: EventKind) -> usize {
+        let is_of_kind = |event: &core::ops::Range<usize>| {
+            head(&self.words[event.start..]).kind == RecordKind::Event(kind)
+        };
+        self.events.iter().position(is_of_kind).unwrap()
+    }
+
     /// Writes all checks anew.
     fn sign(&mut self) {
         let (mut check, mut at) = (LogCheck::START, LOG_HEADER_WORDS);
@@ -67,6 +77,7 @@ fn programs(seed: u64) -> Vec<Logged> {
     classes
         .map(|class| programs::random_run(class, seed, Length::SHORT))
         .chain([programs::order_book(seed, Length::SHORT), programs::threads(seed, Length::SHORT)])
+        .chain([packets::random_calls(seed, Length::SHORT)])
         .collect()
 }
 
@@ -134,9 +145,7 @@ fn a_log_with_another_event_of_a_heap_is_refused_or_diverges_there() {
         (EventKind::EndCollection, "heap", 2, "its heap is not stopped by this thread"),
     ] {
         let mut log = Parsed::new(&log.log);
-        let is_of_kind =
-            |event: &core::ops::Range<usize>| head(&log.words[event.start..]).kind == RecordKind::Event(kind);
-        let number = log.events.iter().position(is_of_kind).unwrap();
+        let number = log.first(kind);
         let place = log.events[number].start + HEAD_WORDS + index_of(kind, name);
         log.words[place] += 1 << 16;
         log.sign();
@@ -150,6 +159,19 @@ fn a_log_with_another_event_of_a_heap_is_refused_or_diverges_there() {
             ran.err
         );
     }
+}
+
+/// (design/point-log.md `.heaps`)
+#[test]
+fn a_step_that_ends_on_another_thread_is_refused_there() {
+    let mut log = Parsed::new(&programs::collected(200).log);
+    let number = log.first(EventKind::EndStep);
+    // The thread is the upper half of an event's first word.
+    log.words[log.events[number].start] += 1 << 32;
+    log.sign();
+    let ran = replay(&[], &log.bytes());
+    let why = format!("event {number}: its heap is not stopped by this thread");
+    assert!(ran.status == Some(2) && ran.err.contains(&why), "{:?} {}{}", ran.status, ran.out, ran.err);
 }
 
 /// Which word of an event's fields has this name.

@@ -17,6 +17,7 @@ use tripoint::{
 };
 use tripoint_gc::{Ams, Format, Heap, HeapOptions, MutatorBuffer, Scan, SweptOptions};
 use tripoint_oracle::{Choices, Layouts, MANUAL, Menu, Operation, Random, STACKS};
+use tripoint_telemetry::reader::Fields;
 use tripoint_telemetry::{LogReader, LoggedPool, PointLog, PointLogger};
 
 /// The classes of random runs.
@@ -37,6 +38,18 @@ impl Logged {
             .collect()
     }
 
+    /// The texts of calls on packets: their names, and those of errors.
+    pub(super) fn texts(&self) -> BTreeSet<String> {
+        let mut reader = LogReader::open(&*self.log).unwrap();
+        core::iter::from_fn(|| reader.next_event().unwrap())
+            .filter_map(|event| match event.fields {
+                Fields::PacketCall { call, error, .. } => Some([call.to_string(), error.to_string()]),
+                _ => None,
+            })
+            .flatten()
+            .collect()
+    }
+
     pub(super) fn kinds_include(&self, kinds: &[&str]) -> bool {
         let found = self.kinds();
         kinds.iter().all(|kind| found.contains(kind))
@@ -50,6 +63,10 @@ pub(super) struct Length(usize);
 impl Length {
     pub(super) const SHORT: Self = Self(2_000);
     pub(super) const LONG: Self = Self(150_000);
+
+    pub(super) const fn steps(self) -> usize {
+        self.0
+    }
 }
 
 pub(super) type Log = PointLog<Written>;
@@ -87,7 +104,7 @@ impl io::Write for Written {
 }
 
 /// Makes a log of what `program` does.
-fn logged_by(program: impl FnOnce(&'static Log)) -> Logged {
+pub(super) fn logged_by(program: impl FnOnce(&'static Log)) -> Logged {
     let written = Written::default();
     let log: &'static Log = Box::leak(Box::new(PointLog::begin(written.clone()).unwrap()));
     program(log);
@@ -100,7 +117,7 @@ pub(super) fn log_of(bytes: usize, program: impl FnOnce(&ClientArena<'_>, &Log))
     logged_by(|log| run_in_arena(bytes, log, program))
 }
 
-fn run_in_arena(bytes: usize, log: &Log, program: impl FnOnce(&ClientArena<'_>, &Log)) {
+pub(super) fn run_in_arena(bytes: usize, log: &Log, program: impl FnOnce(&ClientArena<'_>, &Log)) {
     let mut memory = Box::new_uninit_slice(bytes);
     let options = ClientArenaOptions { grain: Some(4096), event_hook: Some(log) };
     program(&ClientArena::create(&mut memory, options).unwrap(), log);
@@ -415,8 +432,8 @@ pub(super) fn mutators(steps: usize) -> Logged {
     })
 }
 
-/// Two mutators allocate in one pool of a heap that has roots and frozen segments. Each collects now and then, also between a
-/// reserve and its commit, which fails then.
+/// Two mutators allocate in one pool of a heap that has roots and frozen segments. Each collects now and then, at once or a step
+/// further, also between a reserve and its commit, which fails then.
 pub(super) fn collected(steps: usize) -> Logged {
     const FROZEN: usize = 4096;
     let mut words = vec![0_usize; 16];
@@ -449,6 +466,8 @@ pub(super) fn collected(steps: usize) -> Logged {
                         let collects = step % 50 == 0;
                         if collects {
                             mutator.collect(Duration::MAX).unwrap();
+                        } else if step % 50 == 25 {
+                            mutator.step(Duration::MAX, || false).unwrap();
                         } else if step % 5 == 0 {
                             mutator.poll();
                         }
