@@ -45,6 +45,12 @@ impl PacketRingCounts {
     pub const fn outstanding(&self) -> u64 {
         self.filled + self.submitted - self.completed - self.reclaimed
     }
+
+    #[inline(always)]
+    const fn refuse(&mut self, error: PacketError) -> PacketError {
+        self.refused += 1;
+        error
+    }
 }
 
 /// A way of units to a device and back: for AF_XDP a fill ring and its receive ring, or a transmit ring and its
@@ -101,6 +107,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// the cache nor the pool has more; none if the cache is of another pool.
     ///
     /// The device may use a unit from after the headroom to its end. If `write` unwinds, its unit is with the ring.
+    #[inline(always)]
     pub fn fill(
         &mut self,
         cache: &mut PacketCache<'p, SIZE>,
@@ -110,15 +117,23 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(cache.pool(), self.pool) {
             return 0;
         }
-        let headroom = self.pool.region.headroom();
-        for filled in 0..count {
-            let Some(number) = cache.pop() else { return filled };
-            self.pool.holders.submit(number, self.id);
-            self.counts.filled += 1;
-            // `SIZE` is a `u32`, and the headroom at most that.
-            write(Self::submission(number, headroom, SIZE as u32 - headroom));
+        let (holders, id, headroom) = (self.pool.holders(), self.id, self.pool.region.headroom());
+        let before = self.counts.filled;
+        let (mut filled, wanted) = (before, before.saturating_add(count as u64));
+        while filled < wanted {
+            let last = filled;
+            for number in cache.pop_some((wanted - filled) as usize) {
+                holders.submit(number, id);
+                filled += 1;
+                self.counts.filled = filled;
+                // `SIZE` is a `u32`, and the headroom at most that.
+                write(Self::submission(number, headroom, SIZE as u32 - headroom));
+            }
+            if filled == last {
+                break;
+            }
         }
-        count
+        (filled - before) as usize
     }
 
     /// Submits a packet: the device may use its data.
@@ -130,7 +145,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(packet.pool(), self.pool) {
             return Err(packet);
         }
-        Ok(self.submit_held(packet.into_held()))
+        Ok(self.submitting()(packet.into_held()))
     }
 
     /// Submits up to `count` packets of a batch, the first ones first, and calls `write` for each. Returns how many: fewer if
@@ -147,18 +162,27 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(batch.pool(), self.pool) {
             return 0;
         }
-        for submitted in 0..count {
-            let Some(held) = batch.pop_held() else { return submitted };
-            write(self.submit_held(held));
+        let mut submitted = 0;
+        let mut submit = self.submitting();
+        for held in batch.drain(count) {
+            write(submit(held));
+            submitted += 1;
         }
-        count
+        submitted
     }
 
+    /// Submits units, one at each call. What they all need is looked up once, and their count is only written: nothing of one
+    /// call waits for the one before.
     #[inline(always)]
-    fn submit_held(&mut self, Held { number, start, length }: Held) -> Submission {
-        self.pool.holders.submit(number, self.id);
-        self.counts.submitted += 1;
-        Self::submission(number, start, length)
+    fn submitting(&mut self) -> impl FnMut(Held) -> Submission {
+        let Self { pool, id, counts } = self;
+        let (holders, id, mut submitted) = (pool.holders(), *id, counts.submitted);
+        move |Held { number, start, length }| {
+            holders.submit(number, id);
+            submitted += 1;
+            counts.submitted = submitted;
+            Self::submission(number, start, length)
+        }
     }
 
     /// Takes back the unit in which the device says that there are `length` bytes of data from `offset` on, counted from the
@@ -169,7 +193,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// is with the ring stays there.
     #[inline]
     pub fn complete(&mut self, offset: u64, length: u32) -> Result<PacketBox<'p, SIZE>, PacketError> {
-        let (number, start) = self.take_back(offset, length)?;
+        let Held { number, start, length } = self.completing()((offset, length))?;
         // SAFETY: the unit was with this ring, so nothing else in the program uses it, and the device has completed it
         // (`PacketRegion`); the data lie in the unit (`locate`).
         Ok(unsafe { PacketBox::new(self.pool, number, start, length) })
@@ -187,12 +211,16 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(batch.pool(), self.pool) {
             return 0;
         }
-        let before = batch.len();
-        for (offset, length) in completions.into_iter().take(batch.room()) {
-            if let Ok((number, start)) = self.take_back(offset, length) {
-                // SAFETY: no more are taken than there is room for. The unit of this pool was with this ring, so nothing
-                // else in the program uses it, and the device has completed it (`PacketRegion`); the data lie in it (`locate`).
-                unsafe { batch.push_held(Held { number, start, length }) };
+        let (before, room) = (batch.len(), batch.room());
+        let mut complete = self.completing();
+        {
+            // SAFETY: no more are taken than there is room for. The units of this pool were with this ring, so nothing else in
+            // the program uses them, and the device has completed them (`PacketRegion`); the data lie in them (`locate`).
+            let mut push = unsafe { batch.push_held(room) };
+            for completion in completions.into_iter().take(room) {
+                if let Ok(held) = complete(completion) {
+                    push(held);
+                }
             }
         }
         batch.len() - before
@@ -211,7 +239,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     ) -> Result<PacketBox<'p, SIZE>, PacketError> {
         let offset = (number as u64 * SIZE as u64).saturating_add(start as u64);
         if start as usize >= SIZE {
-            return Err(self.refuse(PacketError::Overrun { offset, length, room: 0 }));
+            return Err(self.counts.refuse(PacketError::Overrun { offset, length, room: 0 }));
         }
         self.complete(offset, length)
     }
@@ -239,7 +267,21 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         cache: &mut PacketCache<'p, SIZE>,
         offsets: impl IntoIterator<Item = u64>,
     ) -> usize {
-        offsets.into_iter().filter(|&offset| self.complete_into(cache, offset).is_ok()).count()
+        if !ptr::eq(cache.pool(), self.pool) {
+            return offsets.into_iter().filter(|&offset| self.complete(offset, 0).is_ok()).count();
+        }
+        let mut taken = 0;
+        let mut complete = self.completing();
+        // SAFETY: the units of this pool were with this ring, so nothing else in the program uses them, and the device has
+        // completed them (`PacketRegion`).
+        let mut push = unsafe { cache.push_some() };
+        for offset in offsets {
+            if let Ok(held) = complete((offset, 0)) {
+                push(held.number);
+                taken += 1;
+            }
+        }
+        taken
     }
 
     /// Takes back every unit that is with the ring, and gives it to the pool; returns how many. Looks at every unit of the
@@ -250,9 +292,9 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     ///   not say so: a kernel may stop its device some time later.
     pub unsafe fn reclaim(&mut self) -> usize {
         let mut batch = [0; BATCH];
-        let (mut count, mut reclaimed) = (0, 0);
+        let (holders, mut count, mut reclaimed) = (self.pool.holders(), 0, 0);
         for number in 0..self.pool.region.count() {
-            if !self.pool.holders.complete(number, self.id) {
+            if !holders.complete(number, self.id) {
                 continue;
             }
             batch[count] = number;
@@ -270,24 +312,24 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         reclaimed
     }
 
-    /// The number of the unit and where in it the data begin, if the unit was with the ring: it is not any more.
+    /// Takes units back, one at each call: it returns the unit, and where in it the data are, if the unit was with the ring. It
+    /// is not any more. As for [`submitting`](Self::submitting), nothing of one call waits for the one before.
     #[inline(always)]
-    fn take_back(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
-        let (number, start) = match self.pool.region.locate(offset, length) {
-            Ok(place) => place,
-            Err(error) => return Err(self.refuse(error)),
-        };
-        if !self.pool.holders.complete(number, self.id) {
-            return Err(self.refuse(PacketError::NotSubmitted { number }));
+    fn completing(&mut self) -> impl FnMut((u64, u32)) -> Result<Held, PacketError> {
+        let Self { pool, id, counts } = self;
+        let (region, holders, id, mut completed) = (pool.region, pool.holders(), *id, counts.completed);
+        move |(offset, length)| {
+            let (number, start) = match region.locate(offset, length) {
+                Ok(place) => place,
+                Err(error) => return Err(counts.refuse(error)),
+            };
+            if !holders.complete(number, id) {
+                return Err(counts.refuse(PacketError::NotSubmitted { number }));
+            }
+            completed += 1;
+            counts.completed = completed;
+            Ok(Held { number, start, length })
         }
-        self.counts.completed += 1;
-        Ok((number, start))
-    }
-
-    #[cold]
-    const fn refuse(&mut self, error: PacketError) -> PacketError {
-        self.counts.refused += 1;
-        error
     }
 
     /// What to tell the device. A packet without data may begin at the end of its unit, where the next unit lies: then the
