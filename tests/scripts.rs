@@ -1,4 +1,4 @@
-//! The scripts of `verify/`: each says what it does, and those that compare pages find what is not there.
+//! The scripts of `verify/`: each says what it does, and those that compare pages or tables find what is not there.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -91,5 +91,55 @@ fn the_page_of_misuse_is_compared_with_what_is_printed() {
         let output = check_misuse("other", &page, &printed);
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && told.contains(&said), "{said}: {output:?}");
+    }
+}
+
+/// `verify/xdp-mutants --check` in a folder.
+fn check_mistakes(folder: &Path) -> Output {
+    Command::new("verify/xdp-mutants").arg("--check").current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn mistakes_apply_to_the_sources_as_they_are() {
+    let output = check_mistakes(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Lines that apply to no source, or that nothing notices.
+#[test]
+fn mistakes_that_do_not_apply_are_found() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mistakes");
+    for part in ["verify", "xdp/tests/xdp"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/xdp-mutants");
+    std::fs::copy(script, folder.join("verify/xdp-mutants")).unwrap();
+    std::fs::write(folder.join("source.rs"), "one(); two();\n    two();").unwrap();
+    std::fs::write(folder.join("xdp/tests/xdp/ways.rs"), "#[test]\nfn comes() {}\nfn helper() {}").unwrap();
+    let check = |line: [&str; 6]| {
+        let table = format!("what\tfile\tbefore\tafter\ttest\twhy\n{}\n", line.join("\t"));
+        std::fs::write(folder.join("verify/xdp-mutants.tsv"), table).unwrap();
+        check_mistakes(&folder)
+    };
+    for right in [
+        ["a call is left out", "source.rs", "one();", "", "xdp::ways::comes", ""],
+        ["spaces do not count", "source.rs", "one();  two();", "", "xdp::ways::comes", ""],
+        ["none can notice", "source.rs", "one();", "", "-", "it is made twice"],
+    ] {
+        let output = check(right);
+        assert!(output.status.success(), "{right:?}: {output:?}");
+    }
+    for (wrong, said) in [
+        (["not there", "source.rs", "three();", "", "xdp::ways::comes", ""], "is there 0 times"),
+        (["there twice", "source.rs", "two();", "", "xdp::ways::comes", ""], "is there 2 times"),
+        (["no such file", "other.rs", "one();", "", "xdp::ways::comes", ""], "there is no other.rs"),
+        (["no such test", "source.rs", "one();", "", "xdp::ways::goes", ""], "no test xdp::ways::goes"),
+        (["no test", "source.rs", "one();", "", "xdp::ways::helper", ""], "no test xdp::ways::helper"),
+        (["no reason", "source.rs", "one();", "", "-", ""], "why none does"),
+        (["both", "source.rs", "one();", "", "xdp::ways::comes", "none"], "why none does"),
+    ] {
+        let output = check(wrong);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(said), "{wrong:?}: {output:?}");
     }
 }

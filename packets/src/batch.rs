@@ -90,14 +90,14 @@ impl<'p, const SIZE: usize, const N: usize> PacketBatch<'p, SIZE, N> {
             return Err(packet);
         }
         // SAFETY: there is room, and the box of this pool owned the unit, in which its data lie; it gives it up.
-        unsafe { self.push_held(packet.into_held()) };
+        unsafe { self.push_held(1)(packet.into_held()) };
         Ok(())
     }
 
     /// Takes the first packet.
     #[inline]
     pub fn pop(&mut self) -> Option<PacketBox<'p, SIZE>> {
-        let Held { number, start, length } = self.pop_held()?;
+        let Held { number, start, length } = self.drain(1).next()?;
         // SAFETY: the unit was the batch's, which gave it up; the data lie in it (`push_held`).
         Some(unsafe { PacketBox::new(self.pool, number, start, length) })
     }
@@ -140,30 +140,35 @@ impl<'p, const SIZE: usize, const N: usize> PacketBatch<'p, SIZE, N> {
         &self.held[self.begin..self.end]
     }
 
-    /// Adds a packet.
+    /// Adds up to `most` packets, one for each call, and counts each. The count is only stored: no call waits for what the one
+    /// before stored.
     ///
     /// # Safety
-    /// - There is [`room`](Self::room).
-    /// - The unit is one of its pool, which the caller gives up, and the data lie in it.
+    /// - There is [`room`](Self::room) for them.
+    /// - The units are of its pool; the caller of the function gives each up, and the data lie in it.
     #[inline(always)]
-    pub(crate) unsafe fn push_held(&mut self, held: Held) {
-        if self.end == N {
-            self.held.copy_within(self.begin.., 0);
-            (self.begin, self.end) = (0, self.end - self.begin);
+    pub(crate) unsafe fn push_held(&mut self, most: usize) -> impl FnMut(Held) {
+        if N - self.end < most {
+            self.held.copy_within(self.begin..self.end, 0);
+            (self.begin, self.end) = (0, self.len());
         }
-        self.held[self.end] = held;
-        self.end += 1;
+        let mut end = self.end;
+        move |packet| {
+            self.held[end] = packet;
+            end += 1;
+            self.end = end;
+        }
     }
 
-    /// Gives the first packet up.
+    /// Gives up to `most` packets up, the first ones first: each when the iterator returns it.
     #[inline(always)]
-    pub(crate) fn pop_held(&mut self) -> Option<Held> {
-        let held = *self.packets().first()?;
-        self.begin += 1;
-        if self.begin == self.end {
-            (self.begin, self.end) = (0, 0);
-        }
-        Some(held)
+    pub(crate) fn drain(&mut self, most: usize) -> impl Iterator<Item = Held> {
+        let Self { held, begin, end, .. } = self;
+        let first = *begin;
+        held[first..*end].iter().take(most).enumerate().map(move |(place, held)| {
+            *begin = first + place + 1;
+            *held
+        })
     }
 }
 
@@ -181,12 +186,15 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
             return batch.clear();
         }
         let (reported, had) = (self.pool().reports.begin(), batch.len());
-        while let Some(held) = batch.pop_held() {
-            if let Some(reported) = &reported {
-                reported.unit(held);
+        {
+            // SAFETY: the batch of this pool owned the units, and gives each up.
+            let mut push = unsafe { self.push_some() };
+            for held in batch.drain(N) {
+                if let Some(reported) = &reported {
+                    reported.unit(held);
+                }
+                push(held.number);
             }
-            // SAFETY: the batch of this pool owned the unit, and gave it up.
-            unsafe { self.push(held.number) };
         }
         if let Some(reported) = reported {
             reported.end(Called { asked: N as u64, moved: had, ..self.called("give batch") });

@@ -180,7 +180,7 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
 
     /// Takes the number of the unit given back last. It is then the caller's.
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<u32> {
+    fn pop(&mut self) -> Option<u32> {
         self.observe_trips();
         let mut count = self.claim.count();
         if count == 0 {
@@ -196,7 +196,7 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
     /// # Safety
     /// - `number` is that of a unit of the pool, which the caller gives up.
     #[inline(always)]
-    pub(crate) unsafe fn push(&mut self, number: u32) {
+    unsafe fn push(&mut self, number: u32) {
         // SAFETY: the caller gives the unit up.
         unsafe { self.pool.poison(&[number]) };
         self.observe_trips();
@@ -206,6 +206,38 @@ impl<'p, const SIZE: usize> PacketCache<'p, SIZE> {
         }
         self.claim.numbers()[count] = number;
         self.claim.set_count(count + 1);
+    }
+
+    /// Takes the numbers of up to `most` units, those given back last first: none only if the pool has none, too. Each is the
+    /// caller's when the iterator returns it, and those that it does not return stay.
+    #[inline(always)]
+    pub(crate) fn pop_some(&mut self, most: usize) -> impl Iterator<Item = u32> {
+        self.observe_trips();
+        let mut count = self.claim.count();
+        if count == 0 {
+            count = self.refill(1);
+        }
+        self.claim.pop(count, count.saturating_sub(most))
+    }
+
+    /// Keeps units, one for each call, and counts each. The count is only stored: no call waits for what the one before stored.
+    ///
+    /// # Safety
+    /// - The numbers are those of units of the pool, which the caller of the function gives up.
+    #[inline(always)]
+    pub(crate) unsafe fn push_some(&mut self) -> impl FnMut(u32) {
+        self.observe_trips();
+        let mut count = self.claim.count();
+        move |number| {
+            // SAFETY: the caller gives the unit up.
+            unsafe { self.pool.poison(&[number]) };
+            if count == self.claim.numbers().len() {
+                count = self.flush_half();
+            }
+            self.claim.numbers()[count] = number;
+            count += 1;
+            self.claim.set_count(count);
+        }
     }
 
     /// Flushes, if that was requested since.

@@ -302,7 +302,7 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
             let depot = self.shared.depot.lock();
             (depot.free(), depot.taken(), depot.given())
         };
-        let (caches, rings) = (self.shared.cached(), self.shared.holders.count());
+        let (caches, rings) = (self.shared.cached(), self.shared.holders().count());
         PacketCounts { units: self.options.count as usize, depot, caches, rings, taken, given }
     }
 
@@ -331,7 +331,8 @@ impl<A: Arena, const SIZE: usize> Check for PacketPool<A, SIZE> {
             let depot = self.shared.depot.lock();
             depot.check(level >= CheckLevel::Deep)?;
             if level >= CheckLevel::Deep {
-                let are_home = depot.numbers().iter().all(|&number| self.shared.holders.is_at_home(number));
+                let holders = self.shared.holders();
+                let are_home = depot.numbers().iter().all(|&number| holders.is_at_home(number));
                 ensure(Self::CLASS, are_home, "free units are with no ring")?;
             }
         }

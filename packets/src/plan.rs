@@ -21,7 +21,7 @@ pub(crate) struct Plan {
 /// The tables of a pool.
 pub(crate) struct Tables {
     pub(crate) depot: Lock<Depot>,
-    pub(crate) holders: Holders,
+    pub(crate) holders: Table<AtomicU32>,
     pub(crate) slots: Table<Slot>,
 }
 
@@ -70,7 +70,7 @@ impl Tables {
             let slots = Table::cut(&mut slots, options.caches as usize, |_| {
                 Table::cut(&mut cached, options.cache_size as usize, |_| Some(0)).map(Slot::new)
             })?;
-            Some(Self { depot: Lock::new(Depot::new(numbers, count)), holders: Holders(holders), slots })
+            Some(Self { depot: Lock::new(Depot::new(numbers, count)), holders, slots })
         }
     }
 }

@@ -64,6 +64,12 @@ impl Reports {
         Self(Some(Place { pool, hook }))
     }
 
+    /// Whether calls are reported.
+    #[inline(always)]
+    pub(crate) const fn are_wanted(self) -> bool {
+        self.0.is_some()
+    }
+
     /// Begins a call that is reported; none if calls are not.
     #[inline(always)]
     pub(crate) fn begin(self) -> Option<Call> {

@@ -46,6 +46,12 @@ impl PacketRingCounts {
     pub const fn outstanding(&self) -> u64 {
         self.filled + self.submitted - self.completed - self.reclaimed
     }
+
+    #[inline(always)]
+    const fn refuse(&mut self, error: PacketError) -> PacketError {
+        self.refused += 1;
+        error
+    }
 }
 
 /// A way of units to a device and back: for AF_XDP a fill ring and its receive ring, or a transmit ring and its
@@ -87,6 +93,12 @@ pub struct PacketRing<'p, const SIZE: usize> {
     counts: PacketRingCounts,
 }
 
+impl RingId {
+    fn called(self, call: &'static str) -> Called {
+        Called { call, ring: self.0, ..Called::default() }
+    }
+}
+
 impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     pub(crate) fn new(pool: &'p Shared<SIZE>, id: RingId) -> Self {
         Self { pool, id, counts: PacketRingCounts::default() }
@@ -94,7 +106,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
 
     /// What is reported of a call on the ring.
     pub(crate) fn called(&self, call: &'static str) -> Called {
-        Called { call, ring: self.id.0, ..Called::default() }
+        self.id.called(call)
     }
 
     /// What the ring has counted.
@@ -107,6 +119,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// the cache nor the pool has more; none if the cache is of another pool.
     ///
     /// The device may use a unit from after the headroom to its end. If `write` unwinds, its unit is with the ring.
+    #[inline(always)]
     pub fn fill(
         &mut self,
         cache: &mut PacketCache<'p, SIZE>,
@@ -117,23 +130,29 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
             return 0;
         }
         let reported = self.pool.reports.begin();
-        let headroom = self.pool.region.headroom();
-        let mut filled = 0;
-        while filled < count
-            && let Some(number) = cache.pop()
-        {
-            self.pool.holders.submit(number, self.id);
-            self.counts.filled += 1;
-            filled += 1;
-            if let Some(reported) = &reported {
-                reported.units(&[number]);
+        let (holders, id, headroom) = (self.pool.holders(), self.id, self.pool.region.headroom());
+        let before = self.counts.filled;
+        let (mut filled, wanted) = (before, before.saturating_add(count as u64));
+        while filled < wanted {
+            let last = filled;
+            for number in cache.pop_some((wanted - filled) as usize) {
+                holders.submit(number, id);
+                filled += 1;
+                self.counts.filled = filled;
+                if let Some(reported) = &reported {
+                    reported.units(&[number]);
+                }
+                // `SIZE` is a `u32`, and the headroom at most that.
+                write(Self::submission(number, headroom, SIZE as u32 - headroom));
             }
-            // `SIZE` is a `u32`, and the headroom at most that.
-            write(Self::submission(number, headroom, SIZE as u32 - headroom));
+            if filled == last {
+                break;
+            }
         }
+        let filled = (filled - before) as usize;
         if let Some(reported) = reported {
             let (of_cache, asked) = (cache.called("fill"), count as u64);
-            reported.end(Called { ring: self.id.0, asked, moved: filled, ..of_cache });
+            reported.end(Called { ring: id.0, asked, moved: filled, ..of_cache });
         }
         filled
     }
@@ -147,7 +166,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(packet.pool(), self.pool) {
             return Err(packet);
         }
-        Ok(self.submit_held(packet.into_held()))
+        Ok(self.submitting()(packet.into_held()))
     }
 
     /// Submits up to `count` packets of a batch, the first ones first, and calls `write` for each. Returns how many: fewer if
@@ -164,25 +183,34 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(batch.pool(), self.pool) {
             return 0;
         }
-        for submitted in 0..count {
-            let Some(held) = batch.pop_held() else { return submitted };
-            write(self.submit_held(held));
+        let mut submitted = 0;
+        let mut submit = self.submitting();
+        for held in batch.drain(count) {
+            write(submit(held));
+            submitted += 1;
         }
-        count
+        submitted
     }
 
+    /// Submits units, one at each call. What they all need is looked up once, and their count is only written: nothing of one
+    /// call waits for the one before.
     #[inline(always)]
-    fn submit_held(&mut self, held: Held) -> Submission {
-        let reported = self.pool.reports.begin();
-        let Held { number, start, length } = held;
-        self.pool.holders.submit(number, self.id);
-        self.counts.submitted += 1;
-        let submission = Self::submission(number, start, length);
-        if let Some(reported) = reported {
-            reported.unit(held);
-            reported.end(Called { asked: submission.offset, moved: 1, ..self.called("submit") });
+    fn submitting(&mut self) -> impl FnMut(Held) -> Submission {
+        let Self { pool, id, counts } = self;
+        let (reports, holders, id, mut submitted) = (pool.reports, pool.holders(), *id, counts.submitted);
+        move |held| {
+            let reported = reports.begin();
+            let Held { number, start, length } = held;
+            holders.submit(number, id);
+            submitted += 1;
+            counts.submitted = submitted;
+            let submission = Self::submission(number, start, length);
+            if let Some(reported) = reported {
+                reported.unit(held);
+                reported.end(Called { asked: submission.offset, moved: 1, ..id.called("submit") });
+            }
+            submission
         }
-        submission
     }
 
     /// Takes back the unit in which the device says that there are `length` bytes of data from `offset` on, counted from the
@@ -193,7 +221,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// is with the ring stays there.
     #[inline]
     pub fn complete(&mut self, offset: u64, length: u32) -> Result<PacketBox<'p, SIZE>, PacketError> {
-        let (number, start) = self.take_back(offset, length)?;
+        let Held { number, start, length } = self.completing()((offset, length))?;
         // SAFETY: the unit was with this ring, so nothing else in the program uses it, and the device has completed it
         // (`PacketRegion`); the data lie in the unit (`locate`).
         Ok(unsafe { PacketBox::new(self.pool, number, start, length) })
@@ -211,12 +239,16 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         if !ptr::eq(batch.pool(), self.pool) {
             return 0;
         }
-        let before = batch.len();
-        for (offset, length) in completions.into_iter().take(batch.room()) {
-            if let Ok((number, start)) = self.take_back(offset, length) {
-                // SAFETY: no more are taken than there is room for. The unit of this pool was with this ring, so nothing
-                // else in the program uses it, and the device has completed it (`PacketRegion`); the data lie in it (`locate`).
-                unsafe { batch.push_held(Held { number, start, length }) };
+        let (before, room) = (batch.len(), batch.room());
+        let mut complete = self.completing();
+        {
+            // SAFETY: no more are taken than there is room for. The units of this pool were with this ring, so nothing else in
+            // the program uses them, and the device has completed them (`PacketRegion`); the data lie in them (`locate`).
+            let mut push = unsafe { batch.push_held(room) };
+            for completion in completions.into_iter().take(room) {
+                if let Ok(held) = complete(completion) {
+                    push(held);
+                }
             }
         }
         batch.len() - before
@@ -236,7 +268,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         let offset = (number as u64 * SIZE as u64).saturating_add(start as u64);
         if start as usize >= SIZE {
             let reported = self.pool.reports.begin();
-            let error = self.refuse(PacketError::Overrun { offset, length, room: 0 });
+            let error = self.counts.refuse(PacketError::Overrun { offset, length, room: 0 });
             if let Some(reported) = reported {
                 let called = self.called("complete number");
                 reported.end(Called { asked: number.into(), start, length, error: error.name(), ..called });
@@ -269,7 +301,22 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         cache: &mut PacketCache<'p, SIZE>,
         offsets: impl IntoIterator<Item = u64>,
     ) -> usize {
-        offsets.into_iter().filter(|&offset| self.complete_into(cache, offset).is_ok()).count()
+        // Those of another pool go there. What is reported are calls for one unit.
+        if !ptr::eq(cache.pool(), self.pool) || self.pool.reports.are_wanted() {
+            return offsets.into_iter().filter(|&offset| self.complete_into(cache, offset).is_ok()).count();
+        }
+        let mut taken = 0;
+        let mut complete = self.completing();
+        // SAFETY: the units of this pool were with this ring, so nothing else in the program uses them, and the device has
+        // completed them (`PacketRegion`).
+        let mut push = unsafe { cache.push_some() };
+        for offset in offsets {
+            if let Ok(held) = complete((offset, 0)) {
+                push(held.number);
+                taken += 1;
+            }
+        }
+        taken
     }
 
     /// Takes back every unit that is with the ring, and gives it to the pool; returns how many. Looks at every unit of the
@@ -281,9 +328,9 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     pub unsafe fn reclaim(&mut self) -> usize {
         let reported = self.pool.reports.begin();
         let mut batch = [0; BATCH];
-        let (mut count, mut reclaimed) = (0, 0);
+        let (holders, mut count, mut reclaimed) = (self.pool.holders(), 0, 0);
         for number in 0..self.pool.region.count() {
-            if !self.pool.holders.complete(number, self.id) {
+            if !holders.complete(number, self.id) {
                 continue;
             }
             batch[count] = number;
@@ -304,41 +351,40 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
         reclaimed
     }
 
-    /// The number of the unit and where in it the data begin, if the unit was with the ring: it is not any more.
+    /// Takes units back, one at each call: it returns the unit, and where in it the data are, if the unit was with the ring. It
+    /// is not any more. As for [`submitting`](Self::submitting), nothing of one call waits for the one before.
     #[inline(always)]
-    fn take_back(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
-        let reported = self.pool.reports.begin();
-        let taken = self.take_checked(offset, length);
-        if let Some(reported) = reported {
-            let called = Called { asked: offset, length, ..self.called("complete") };
-            match taken {
-                Ok((number, start)) => {
-                    reported.unit(Held { number, start, length });
-                    reported.end(Called { moved: 1, ..called });
-                }
-                Err(error) => reported.end(Called { error: error.name(), ..called }),
+    fn completing(&mut self) -> impl FnMut((u64, u32)) -> Result<Held, PacketError> {
+        let Self { pool, id, counts } = self;
+        let (reports, region, holders, id) = (pool.reports, pool.region, pool.holders(), *id);
+        let mut completed = counts.completed;
+        let mut complete = move |offset, length| {
+            let (number, start) = match region.locate(offset, length) {
+                Ok(place) => place,
+                Err(error) => return Err(counts.refuse(error)),
+            };
+            if !holders.complete(number, id) {
+                return Err(counts.refuse(PacketError::NotSubmitted { number }));
             }
-        }
-        taken
-    }
-
-    #[inline(always)]
-    fn take_checked(&mut self, offset: u64, length: u32) -> Result<(u32, u32), PacketError> {
-        let (number, start) = match self.pool.region.locate(offset, length) {
-            Ok(place) => place,
-            Err(error) => return Err(self.refuse(error)),
+            completed += 1;
+            counts.completed = completed;
+            Ok(Held { number, start, length })
         };
-        if !self.pool.holders.complete(number, self.id) {
-            return Err(self.refuse(PacketError::NotSubmitted { number }));
+        move |(offset, length)| {
+            let reported = reports.begin();
+            let taken = complete(offset, length);
+            if let Some(reported) = reported {
+                let called = Called { asked: offset, length, ..id.called("complete") };
+                match taken {
+                    Ok(held) => {
+                        reported.unit(held);
+                        reported.end(Called { moved: 1, ..called });
+                    }
+                    Err(error) => reported.end(Called { error: error.name(), ..called }),
+                }
+            }
+            taken
         }
-        self.counts.completed += 1;
-        Ok((number, start))
-    }
-
-    #[cold]
-    const fn refuse(&mut self, error: PacketError) -> PacketError {
-        self.counts.refused += 1;
-        error
     }
 
     /// What to tell the device. A packet without data may begin at the end of its unit, where the next unit lies: then the

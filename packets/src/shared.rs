@@ -18,7 +18,7 @@ use crate::table::Table;
 pub(crate) struct Shared<const SIZE: usize> {
     pub(crate) region: PacketRegion<SIZE>,
     pub(crate) depot: Lock<Depot>,
-    pub(crate) holders: Holders,
+    pub(crate) holders: Table<AtomicU32>,
     pub(crate) slots: Table<Slot>,
     /// How often it was requested that the caches flush.
     pub(crate) trips: AtomicUsize,
@@ -27,6 +27,12 @@ pub(crate) struct Shared<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> Shared<SIZE> {
+    /// Which ring each unit is with.
+    #[inline(always)]
+    pub(crate) fn holders(&self) -> Holders<'_> {
+        Holders(&self.holders)
+    }
+
     /// The first byte of a unit.
     ///
     /// # Safety

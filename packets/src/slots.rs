@@ -76,6 +76,17 @@ impl Claim<'_> {
         self.slot.count.store(count, Ordering::Relaxed);
     }
 
+    /// Counts units no more, from the last of `count` down to `rest`: each when the iterator returns its number.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, count: usize, rest: usize) -> impl Iterator<Item = u32> {
+        let slot = self.slot;
+        let numbers = self.numbers().get(rest..count).unwrap_or_default();
+        numbers.iter().enumerate().rev().map(move |(place, &number)| {
+            slot.count.store(rest + place, Ordering::Relaxed);
+            number
+        })
+    }
+
     /// The numbers of the units that the cache keeps, and room for more: those below `count` count.
     #[inline(always)]
     pub(crate) fn numbers(&mut self) -> &mut [u32] {

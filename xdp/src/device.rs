@@ -1,5 +1,6 @@
 //! A socket with its four rings (design/xdp.md `.socket`).
 
+use core::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -82,6 +83,14 @@ impl Device {
     pub(crate) fn failure(&self) -> Option<i32> {
         let error = abi::get(&self.socket, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or(0);
         (error != 0).then_some(error)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting =
+            [self.fill.waiting(), self.received.waiting(), self.transmit.waiting(), self.sent.waiting()];
+        f.debug_struct("Device").field("socket", &self.socket).field("waiting", &waiting).finish()
     }
 }
 

@@ -1,4 +1,5 @@
-//! AF_XDP over a pool of packets, on Linux.
+//! AF_XDP over a pool of packets, on Linux. For other systems the crate is empty: depend on it in
+//! `[target.'cfg(target_os = "linux")'.dependencies]`.
 //!
 //! The kernel writes the frames of a network interface into units of a [`PacketPool`](tripoint_packets::PacketPool), and sends
 //! them from there. [`XdpRegion`] is the pool's memory, as the kernel knows it; an [`XdpSocket`] is a queue of an interface; and

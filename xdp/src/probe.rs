@@ -1,5 +1,6 @@
 //! Whether the kernel has let go of a queue (design/xdp.md `.home`).
 
+use core::fmt;
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -74,5 +75,11 @@ impl Probe {
         }
         self.second = None;
         Ok(true)
+    }
+}
+
+impl fmt::Debug for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Probe").field("second", &self.second).finish_non_exhaustive()
     }
 }

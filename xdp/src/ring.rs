@@ -11,15 +11,29 @@ use crate::abi::Mapping;
 /// Where the parts of a ring are in its mapping.
 type Offsets = libc::xdp_ring_offset;
 
-/// What both kinds of rings have. Indexes only grow, and wrap; the entry of an index is the one below `entries` that is left if
+/// Where the entries of a ring are. Indexes only grow, and wrap; the entry of an index is the one below `entries` that is left if
 /// multiples of `entries` are taken away.
+#[derive(Clone, Copy, Debug)]
+struct Entries<T> {
+    first: NonNull<T>,
+    entries: u32,
+}
+
+impl<T> Entries<T> {
+    #[inline]
+    const fn entry(self, index: u32) -> NonNull<T> {
+        // SAFETY: below the number of entries, which is a power of two, and all of which are in the mapping.
+        unsafe { self.first.add((index & (self.entries - 1)) as usize) }
+    }
+}
+
+/// What both kinds of rings have.
 #[derive(Debug)]
 struct Shared<T> {
     produced: NonNull<AtomicU32>,
     consumed: NonNull<AtomicU32>,
     flags: NonNull<AtomicU32>,
-    first: NonNull<T>,
-    entries: u32,
+    entries: Entries<T>,
     _mapping: Mapping,
 }
 
@@ -50,7 +64,7 @@ impl<T: Copy> Shared<T> {
         if !first.is_aligned() {
             return Err(io::Error::other("the kernel has the entries of a ring at an odd address"));
         }
-        Ok(Self { produced, consumed, flags, first, entries, _mapping: mapping })
+        Ok(Self { produced, consumed, flags, entries: Entries { first, entries }, _mapping: mapping })
     }
 
     #[inline]
@@ -60,16 +74,10 @@ impl<T: Copy> Shared<T> {
         unsafe { place.as_ref() }
     }
 
-    #[inline]
-    const fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: below the number of entries, which is a power of two, and all of which are in the mapping.
-        unsafe { self.first.add((index & (self.entries - 1)) as usize) }
-    }
-
     /// Entries between two indexes. What the kernel says wrongly is no more than the ring has.
     const fn between(&self, begin: u32, end: u32) -> u32 {
-        let count = end.wrapping_sub(begin);
-        if count < self.entries { count } else { self.entries }
+        let (count, most) = (end.wrapping_sub(begin), self.entries.entries);
+        if count < most { count } else { most }
     }
 }
 
@@ -102,16 +110,21 @@ impl<T: Copy> Submissions<T> {
     /// How many entries can be written.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
-        self.shared.entries - self.waiting()
+        self.shared.entries.entries - self.waiting()
     }
 
-    /// Writes an entry that the kernel sees once [`publish`](Self::publish) was called. There has to be [`room`](Self::room):
-    /// without it, an entry that the kernel has not read is lost.
+    /// Writes entries, one for each call, that the kernel sees once [`publish`](Self::publish) was called. There has to be
+    /// [`room`](Self::room): without it, an entry that the kernel has not read is lost.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) {
-        // SAFETY: the entry is in the mapping and aligned. The kernel reads it only once it is published, and writes none.
-        unsafe { self.shared.entry(self.next).write(value) };
-        self.next = self.next.wrapping_add(1);
+    pub(crate) fn push<V>(&mut self, entry: impl Fn(V) -> T) -> impl FnMut(V) {
+        // Copies, of which the index is written back: a call does not wait for what the one before has stored.
+        let (entries, mut index) = (self.shared.entries, self.next);
+        move |value| {
+            // SAFETY: the entry is in the mapping and aligned. The kernel reads it only once it is published, and writes none.
+            unsafe { entries.entry(index).write(entry(value)) };
+            index = index.wrapping_add(1);
+            self.next = index;
+        }
     }
 
     /// Lets the kernel see what was written.
@@ -155,13 +168,13 @@ impl<T: Copy> Completions<T> {
     /// Reads the entries that wait. The kernel has them back once [`release`](Self::release) was called.
     #[inline]
     pub(crate) fn read(&mut self) -> impl Iterator<Item = T> {
-        let Self { shared, next } = self;
-        (0..shared.between(*next, shared.word(shared.produced).load(Ordering::Acquire))).map(move |_| {
+        let (waiting, entries, begin) = (self.waiting(), self.shared.entries, self.next);
+        (0..waiting).map(move |place| {
+            let index = begin.wrapping_add(place);
+            self.next = index.wrapping_add(1);
             // SAFETY: the kernel has written the entry, as a load with acquire said, and does not write to it before it is
             // released. Any bytes are a value: both kinds are numbers.
-            let value = unsafe { shared.entry(*next).read() };
-            *next = next.wrapping_add(1);
-            value
+            unsafe { entries.entry(index).read() }
         })
     }
 
@@ -191,7 +204,7 @@ mod tests {
     /// What the other side reads and writes: an entry, found by a division.
     fn place(ring: &Shared<u64>, index: u32) -> NonNull<u64> {
         // SAFETY: there are as many entries in the mapping.
-        unsafe { ring.first.add((u64::from(index) % u64::from(ENTRIES)) as usize) }
+        unsafe { ring.entries.first.add((u64::from(index) % u64::from(ENTRIES)) as usize) }
     }
 
     #[test]
@@ -202,7 +215,7 @@ mod tests {
             for round in 0..12_u64 {
                 let count = 1 + round % u64::from(ENTRIES);
                 assert_eq!((ring.waiting(), ring.room()), (0, ENTRIES), "{begin}, {round}");
-                (0..count).for_each(|value| ring.push(100 * round + value));
+                (0..count).map(|value| 100 * round + value).for_each(ring.push(|value| value));
                 assert_eq!(ring.room(), ENTRIES - count as u32);
                 assert_eq!(ring.shared.word(ring.shared.produced).load(Ordering::Relaxed), read, "too soon");
                 ring.publish();

@@ -119,7 +119,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         if wanted >= u64::from(REFILL.min(entries.div_ceil(4))) {
             let fill = &mut self.device.fill;
             let count = wanted.min(u64::from(fill.room())) as usize;
-            self.units.receive.fill(&mut self.cache, count, |unit| fill.push(unit.offset));
+            self.units.receive.fill(&mut self.cache, count, fill.push(|unit: Submission| unit.offset));
             fill.publish();
         }
         if self.options.busy_poll.is_some() || self.device.fill.needs_wakeup() {
@@ -138,7 +138,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         self.complete();
         let room = self.room();
         let transmit = &mut self.device.transmit;
-        let count = self.units.transmit.submit_batch(batch, room, |packet| transmit.push(descriptor(packet)));
+        let count = self.units.transmit.submit_batch(batch, room, transmit.push(descriptor));
         transmit.publish();
         count
     }

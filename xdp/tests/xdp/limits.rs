@@ -8,7 +8,7 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_core::{ClientArena, ClientArenaOptions};
 use tripoint_packets::{PacketPool, PacketPoolOptions};
 use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
-use wire::frames::{FRAME_MIN, HEADERS, datagram, frame};
+use wire::frames::{FRAME_MIN, HEADERS, Seen, datagram, frame};
 use wire::{End, INTERFACE, PacketSocket};
 
 use super::{OPTIONS, PORT, Patience, SIZE, assert_whole, close, open, pool, redirect, wire};
@@ -207,6 +207,44 @@ fn an_mtu_is_a_limit() {
     assert_eq!(attached, Err(XdpError::Mtu { interface: INTERFACE.to_owned(), mtu: 9000, frame_max: None }));
     let in_stack = XdpRedirect::attach(INTERFACE, XdpFilter::All, XdpAttach::Either).unwrap();
     assert_eq!(in_stack.attached(), XdpAttach::Stack);
+    assert_whole(pool);
+}
+
+/// In the stack frames may be much longer than a unit, and in parts. Those between two that are dropped come whole.
+#[test]
+fn in_the_stack_frames_that_no_unit_has_room_for_are_dropped_and_counted() {
+    const JUMBO: u32 = 9000;
+    let Some([near, far]) = wire(1) else { return };
+    [&near, &far].iter().for_each(|end| end.set_mtu(JUMBO).unwrap());
+    near.namespace.enter().unwrap();
+    let pool = pool::<4096>(128);
+    let mut region = XdpRegion::of_static(pool);
+    let longest = region.frame_max();
+    assert_eq!(
+        region.open(INTERFACE, 0, OPTIONS).map(|_| ()),
+        Err(XdpError::Mtu { interface: INTERFACE.to_owned(), mtu: JUMBO, frame_max: Some(longest) })
+    );
+    let mut socket = region.open(INTERFACE, 0, XdpOptions { drop_long_frames: true, ..OPTIONS }).unwrap();
+    let link = XdpRedirect::attach(INTERFACE, XdpFilter::UdpPort(PORT), XdpAttach::Either).unwrap();
+    assert_eq!(link.attached(), XdpAttach::Stack);
+    link.add(&socket).unwrap();
+    let raw = PacketSocket::open(&far).unwrap();
+    let longest = longest as usize;
+    let (mut batch, mut seen, mut fitting, mut dropped) = (pool.batch::<8>(), Seen::new(1000), 0, 0);
+    for number in 0..1000 {
+        let bytes = [FRAME_MIN, longest, longest + 1, JUMBO as usize + 14, longest - 1][number as usize % 5];
+        *if bytes > longest { &mut dropped } else { &mut fitting } += 1;
+        assert!(raw.send(&frame(number, bytes)));
+        let patience = Patience::new();
+        while (seen.count, socket.report().kernel.receive_dropped) != (fitting, dropped) {
+            socket.receive(&mut batch);
+            batch.iter().for_each(|frame| seen.note(frame));
+            socket.cache().give_batch(&mut batch);
+            patience.wait((number, bytes, socket.report()));
+        }
+    }
+    drop((batch, link));
+    close(socket);
     assert_whole(pool);
 }
 
