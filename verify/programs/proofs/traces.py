@@ -120,17 +120,24 @@ class Traces:
     """The steps of a model, to follow."""
 
     def __init__(self, text):
-        machine = Machine(text)
-        self.steps = {function.name: Step(machine, function) for function in machine.steps()}
+        self.machine = machine = Machine(text)
+        self.names = [function.name for function in machine.steps()]
+        self.made = {}
         kind = machine.type(("State",))
         self.any_state = z3.Const("s", kind.sort)
         self.theorems = machine.theorems_of(Value(kind, self.any_state))
+
+    def step(self, name):
+        """A step by its name, made when it is asked for first; none if there is none."""
+        if name in self.names and name not in self.made:
+            self.made[name] = Step(self.machine, self.machine.functions[name])
+        return self.made.get(name)
 
     def follow(self, trace):
         """Returns the steps of a trace, and the theorems that are untrue in its last one."""
         before, state, taken = None, None, []
         for name, given in CALL.findall(trace):
-            step, given = self.steps.get(name), [part.strip() for part in given.split(",") if part.strip()]
+            step, given = self.step(name), [part.strip() for part in given.split(",") if part.strip()]
             if step is None or len(given) != len(step.parameters) or (state is None) != (step.state is None):
                 raise Refused(f"{name}({', '.join(given)}) after {len(taken)} steps")
             arguments = [number(parameter, text) for parameter, text in zip(step.parameters, given)]
@@ -143,13 +150,13 @@ class Traces:
 
     def search(self, missing):
         """Returns traces in which these steps are, as far as they are found, and the steps that are in none."""
-        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.steps, 0)
+        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.names, 0)
         for _ in range(WALKS):
             state, trace, new = None, [], 0
             for _ in range(LENGTH):
-                order = sorted(self.steps, key=lambda name: (name not in missing, counts[name] * choice.random()))
+                order = sorted(self.names, key=lambda name: (name not in missing, counts[name] * choice.random()))
                 for name in order:
-                    step = self.steps[name]
+                    step = self.step(name)
                     if (state is None) != (step.state is None):
                         continue
                     tries = [[draw(parameter, choice) for parameter in step.parameters] for _ in range(6 if step.parameters else 1)]
