@@ -76,16 +76,20 @@ fn has_sums(file: &Text) -> bool {
     lines.iter().any(has_bounds) || is_unsafe && lines.iter().any(|line| is_plain_sum(line))
 }
 
-/// Whether a line has a plain operator between numbers, and not between traits, whose names begin with one capital, or in a text.
+/// Whether a line has a plain operator between numbers, and not between traits, whose names begin with one capital or have a path,
+/// or in a text.
 fn is_plain_sum(line: &str) -> bool {
     let code: String = line.split('"').step_by(2).collect();
     PLAIN.iter().any(|operator| {
         code.match_indices(operator).any(|(at, _)| {
             let before = code[..at].chars().next_back();
-            let mut behind = code[at + operator.len()..].chars();
+            let rest = &code[at + operator.len()..];
+            let mut behind = rest.chars();
             let (first, second) = (behind.next().unwrap_or(' '), behind.next().unwrap_or(' '));
             let is_number = before.is_some_and(|c| c.is_alphanumeric() || "_)]".contains(c));
-            let is_trait = first.is_uppercase() && second.is_lowercase() || first == '\'' || first == '?';
+            let path = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').strip_prefix("::");
+            let has_path = path.is_some_and(|path| path.starts_with(char::is_alphabetic));
+            let is_trait = first.is_uppercase() && second.is_lowercase() || "'?".contains(first) || has_path;
             is_number && !is_trait
         })
     })
@@ -187,7 +191,9 @@ fn plain_sums_beside_unsafe_code_are_found() {
         ("place(at - FIRST)", true),
         ("self.words[index] << shift", true),
         ("count += 1;", true),
+        ("at + size_of::<usize>()", true),
         ("fn f<T: Copy + Send>() -> impl Sized + 'static {}", false),
+        ("trait Shown: Sync + fmt::Debug {}", false),
         ("let place = *first;", false),
         ("line(\"a + b\")", false),
     ] {
