@@ -14,6 +14,7 @@ const fn exist(count: u32, size: usize) -> bool {
 }
 
 /// Whether data that are located lie in one unit of the region, and where the device said.
+#[inline(always)]
 const fn lie_in_one_unit<const SIZE: usize>(count: u32, offset: u64, length: u32) -> bool {
     match locate::<SIZE>(count, offset, length) {
         Ok((number, start)) => {
@@ -26,6 +27,7 @@ const fn lie_in_one_unit<const SIZE: usize>(count: u32, offset: u64, length: u32
 }
 
 /// Whether data are not refused if they lie in a unit.
+#[inline(always)]
 fn are_located<const SIZE: usize>(count: u32, number: u32, start: u32, length: u32) -> bool {
     let offset = number as u64 * SIZE as u64 + start as u64;
     let are_in_a_unit = number < count && start < SIZE as u32 && length <= SIZE as u32 - start;
