@@ -13,8 +13,8 @@ const PROGRAM: &str = "verify/programs/laws/src";
 const OTHERS: &str = "verify/programs/laws/others.tsv";
 
 /// The crates whose memory is safe because of sums.
-const CRATES: [&str; 7] =
-    ["core/src", "ap/src", "pools/src", "packets/src", "arena-vm/src", "gc/src", "adaptors/src"];
+const CRATES: [&str; 8] =
+    ["core/src", "ap/src", "pools/src", "packets/src", "arena-vm/src", "gc/src", "adaptors/src", "xdp/src"];
 
 /// What sums that may leave their bounds, or that are about alignment and bits, are made by.
 const SUMS: [&str; 13] = [
@@ -32,6 +32,9 @@ const SUMS: [&str; 13] = [
     "align_up(",
     "round_",
 ];
+
+/// Sums that overflow in silence if the build has no checks: in files with unsafe code.
+const PLAIN: [&str; 7] = [" + ", " - ", " * ", " << ", " += ", " -= ", " *= "];
 
 /// What a file may use beside constants: values that are numbers, and what shows them.
 const VALUES: [&str; 6] = ["Addr", "AddrRange", "Align", "Layout", "Tract", "fmt"];
@@ -66,8 +69,30 @@ fn imported(text: &str) -> Vec<&str> {
 fn has_sums(file: &Text) -> bool {
     let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
     let code = code.split("#[cfg(all(test").next().unwrap_or_default();
-    let mut lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
-    lines.any(|line| SUMS.iter().any(|sum| line.contains(sum) && !line.contains(&format!("fn {sum}"))))
+    let lines: Vec<_> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let has_bounds =
+        |line: &&str| SUMS.iter().any(|sum| line.contains(sum) && !line.contains(&format!("fn {sum}")));
+    let is_unsafe = lines.iter().any(|line| line.contains("unsafe"));
+    lines.iter().any(has_bounds) || is_unsafe && lines.iter().any(|line| is_plain_sum(line))
+}
+
+/// Whether a line has a plain operator between numbers, and not between traits, whose names begin with one capital or have a path,
+/// or in a text.
+fn is_plain_sum(line: &str) -> bool {
+    let code: String = line.split('"').step_by(2).collect();
+    PLAIN.iter().any(|operator| {
+        code.match_indices(operator).any(|(at, _)| {
+            let before = code[..at].chars().next_back();
+            let rest = &code[at + operator.len()..];
+            let mut behind = rest.chars();
+            let (first, second) = (behind.next().unwrap_or(' '), behind.next().unwrap_or(' '));
+            let is_number = before.is_some_and(|c| c.is_alphanumeric() || "_)]".contains(c));
+            let path = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').strip_prefix("::");
+            let has_path = path.is_some_and(|path| path.starts_with(char::is_alphabetic));
+            let is_trait = first.is_uppercase() && second.is_lowercase() || "'?".contains(first) || has_path;
+            is_number && !is_trait
+        })
+    })
 }
 
 /// What is wrong with the list of files without laws: `page` says what each kind of reason is.
@@ -160,11 +185,30 @@ fn every_file_with_sums_has_laws_or_a_reason() {
 }
 
 #[test]
+fn plain_sums_beside_unsafe_code_are_found() {
+    for (line, is_sum) in [
+        ("let end = begin + 1;", true),
+        ("place(at - FIRST)", true),
+        ("self.words[index] << shift", true),
+        ("count += 1;", true),
+        ("at + size_of::<usize>()", true),
+        ("fn f<T: Copy + Send>() -> impl Sized + 'static {}", false),
+        ("trait Shown: Sync + fmt::Debug {}", false),
+        ("let place = *first;", false),
+        ("line(\"a + b\")", false),
+    ] {
+        assert_eq!(is_plain_sum(line), is_sum, "{line}");
+        assert_eq!(has_sums(&source("x.rs", &format!("unsafe fn g() {{}}\n{line}"))), is_sum, "{line}");
+        assert!(!has_sums(&source("x.rs", line)), "{line}");
+    }
+}
+
+#[test]
 fn files_without_a_reason_are_found() {
     let (page, head) = ("| `count` | |", "file\tkind\n");
     let files = [
         source("a.rs", "fn f() { a.checked_add(b); }"),
-        source("b.rs", "// wrapping_add\nfn round_up() {}\n#[cfg(test)]\nmod tests { a.div_ceil(b) }"),
+        source("b.rs", "// wrapping_add\nfn round_up() { a + b }\n#[cfg(test)]\nmod tests { a.div_ceil(b) }"),
     ];
     let [law, none] = [&["a.rs".to_owned()][..], &[][..]];
     let either = format!("a.rs has either laws or a line in {OTHERS}");

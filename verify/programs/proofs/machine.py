@@ -1,12 +1,15 @@
 """Makes formulas of state machines, and asks Z3 about each step (design/proofs.md `.proof.reader`)."""
 
+import re
 from dataclasses import dataclass, field
 
 import z3
 from reader import Parser, Refused
 
-# What an assertion is called.
-ASSERTION = "an assertion"
+# What an assertion is called, before the name of its theorem.
+ASSERTION = "the assertion of"
+# The comment that names the theorem of an assertion, or of a part of `theorems`.
+THEOREM = re.compile(r"// ([A-Z]\d)\b")
 # The seconds in which a contradiction in what is given would be found.
 HASTE = 2
 
@@ -35,6 +38,7 @@ class Machine:
     """A model: its types and functions."""
 
     def __init__(self, text):
+        self.text = text
         self.structs, self.enums, functions = Parser(text).items()
         self.functions = {function.name: function for function in functions}
         if len(self.functions) < len(functions):
@@ -45,6 +49,19 @@ class Machine:
     def steps(self):
         """The functions that return the next state."""
         return [function for function in self.functions.values() if function.ensures]
+
+    def theorem_at(self, at):
+        """The theorem that the last comment names which a function has before a place in the text."""
+        found = THEOREM.findall(self.text, self.text.rindex("fn ", 0, at), at)
+        if not found:
+            raise Refused(f"what is no theorem: {self.text[at : at + 60]!r}")
+        return found[-1]
+
+    def theorems_of(self, state):
+        """The theorems of each state, by name, as formulas of this one."""
+        tree = self.functions[f"{state.type.name}::theorems"].body[2]
+        named = [(self.theorem_at(at), part) for part, at in zip(tree[1], tree[2], strict=True)]
+        return [(name, self.boolean(part, {"self": state})) for name, part in named]
 
     def type(self, of):
         if of not in self.types:
@@ -136,7 +153,7 @@ class Machine:
             names[statement[1]] = self.value(statement[2], names)
         return self.value(result, names, wanted)
 
-    def of_and(self, names, wanted, parts):
+    def of_and(self, names, wanted, parts, places=()):
         return Value(BOOL, z3.And(*(self.boolean(part, names) for part in parts)))
 
     def of_or(self, names, wanted, parts):
@@ -178,13 +195,14 @@ class Machine:
         return Value(value.type.parts[variant][int(number)], value.type.sort.accessor(place, int(number))(value.term))
 
     def of_variant(self, names, wanted, kind, variant, arguments):
-        if kind in ("Map", "Set") and variant == "empty":
+        if kind in ("Map", "Set", "Seq") and variant == "empty":
             if wanted is None:
                 raise Refused(f"an empty {kind} of an unknown type")
             if kind == "Set":
                 return Value(wanted, z3.K(wanted.parts["of"].sort, False))
             key, of = wanted.parts["key"].sort, wanted.parts["of"].sort
-            return self.made(wanted, z3.K(key, False), z3.K(key, z3.Const(f"any{of}", of)))
+            first = z3.IntVal(0) if kind == "Seq" else z3.K(key, False)
+            return self.made(wanted, first, z3.K(key, z3.Const(f"any{of}", of)))
         of = self.type((kind,))
         place = list(of.parts).index(variant)
         given = [self.value(tree, names, part).term for tree, part in zip(arguments, of.parts[variant], strict=True)]
@@ -234,11 +252,11 @@ class Machine:
         terms, inner = self.bind(bound, names)
         return Value(BOOL, z3.ForAll(terms, self.boolean(body, inner)))
 
-    def function_of(self, tree, names):
-        """A function of one argument, as an array."""
+    def function_of(self, tree, names, wanted):
+        """A function of one argument, as an array. `wanted` is the type of what it returns, if that is known."""
         _, bound, body = tree
         terms, inner = self.bind(bound, names)
-        value = self.value(body, inner)
+        value = self.value(body, inner, wanted)
         return value.type, z3.Lambda(terms, value.term)
 
     def of_function(self, names, wanted, name, arguments):
@@ -256,6 +274,8 @@ class Machine:
         kind = value.type.name
         if kind in self.structs:
             return self.expand(f"{kind}::{name}", [value, *(self.value(argument, names) for argument in arguments)])
+        if (kind, name) == ("Set", "mk_map"):
+            return self.set_mk_map(value, names, wanted, *arguments)
         method = getattr(self, f"{kind.lower()}_{name}", None)
         if not method:
             raise Refused(f"{name} of {kind}")
@@ -277,6 +297,13 @@ class Machine:
         place = z3.Int("place")
         return self.made(value.type, end - first, z3.Lambda([place], z3.Select(self.get(value, "at"), place + first)))
 
+    def seq_add(self, value, names, behind):
+        length, behind = self.get(value, "len"), self.value(behind, names, value.type)
+        place = z3.Int("place")
+        at, further = self.get(value, "at"), self.get(behind, "at")
+        joined = z3.Lambda([place], z3.If(place < length, z3.Select(at, place), z3.Select(further, place - length)))
+        return self.made(value.type, length + self.get(behind, "len"), joined)
+
     def set_contains(self, value, names, key):
         return Value(BOOL, z3.Select(value.term, self.value(key, names).term))
 
@@ -286,9 +313,11 @@ class Machine:
     def set_remove(self, value, names, key):
         return Value(value.type, z3.Store(value.term, self.value(key, names).term, False))
 
-    def set_mk_map(self, value, names, function):
-        of, at = self.function_of(function, names)
-        return self.made(self.type(("Map", (value.type.parts["of"].name,), (of.name,))), value.term, at)
+    def set_mk_map(self, value, names, wanted, function):
+        if wanted is None:
+            raise Refused("a map of an unknown type")
+        _, at = self.function_of(function, names, wanted.parts["of"])
+        return self.made(wanted, value.term, at)
 
     def map_dom(self, value, names):
         return Value(self.type(("Set", (value.type.parts["key"].name,))), self.get(value, "dom"))
@@ -320,7 +349,7 @@ class Machine:
         return given, self.shown_by(step, step.body, names)
 
     def shown_by(self, step, tree, names):
-        """The obligations of a body: under which conditions, what, and its name."""
+        """The obligations of a body: under which conditions, what, and its name. Without a step, its assertions alone."""
         kind, *parts = tree
         if kind == "block":
             names, shown = dict(names), []
@@ -328,13 +357,15 @@ class Machine:
                 if statement[0] == "let":
                     names[statement[1]] = self.value(statement[2], names)
                 else:
-                    shown.append(([], self.boolean(statement[1], names), ASSERTION))
+                    shown.append(([], self.boolean(statement[1], names), f"{ASSERTION} {self.theorem_at(statement[2])}"))
             return shown + self.shown_by(step, parts[1], names)
         if kind == "if":
             condition = self.boolean(parts[0], names)
             then = [([condition, *when], what, name) for when, what, name in self.shown_by(step, parts[1], names)]
             other = [([z3.Not(condition), *when], what, name) for when, what, name in self.shown_by(step, parts[2], names)]
             return then + other
+        if not step:
+            return []
         after = {"t": self.value(tree, names, self.type(step.result))}
         return [([], part, f"the invariant, {name}") for tree in step.ensures for part, name in self.split(tree, after)]
 
@@ -357,18 +388,18 @@ class Machine:
             return [(term, f"{place} {name}".strip()) for place, term, name in split]
         return [(self.boolean(tree, names), "")]
 
-    def proves(self, given, shown, seconds):
+    def proves(self, given, shown, seconds, in_parts=True):
         """Returns what is not shown by what is given, as far as it was found, with what Z3 says of it. What is asserted
-        is given for what is shown behind it."""
+        is given for what is shown behind it. If there is no answer, each part is asked for by itself, or not."""
         solver, before, goals = z3.Solver(), [], []
         solver.add(*given)
         solver.set("timeout", HASTE * 1000)
-        if solver.check() == z3.unsat:
+        if in_parts and solver.check() == z3.unsat:
             return ["it is empty: `assert(false)` holds in it"]
         solver.set("timeout", seconds * 1000)
         for when, what, name in shown:
             goals.append((z3.And(*before, *when, z3.Not(what)), name))
-            if name == ASSERTION:
+            if name.startswith(ASSERTION):
                 before.append(z3.Implies(z3.And(*when), what))
         # All at once: that is one question for most steps.
         answer = self.asks(solver, z3.Or(*(goal for goal, _ in goals)))
@@ -377,6 +408,8 @@ class Machine:
         if answer != "no answer":
             met = [name for goal, name in goals if z3.is_true(answer.eval(goal, model_completion=True))]
             return [f"{name} (untrue)" for name in met] or ["the invariant (untrue)"]
+        if not in_parts:
+            return ["the invariant (no answer)"]
         answers = ((self.asks(solver, goal), name) for goal, name in goals)
         return [f"{name} ({'untrue' if answer != 'no answer' else answer})" for answer, name in answers if answer is not None]
 

@@ -97,15 +97,19 @@ impl State {
         self.pool_limit - self.init
     }
 
+    spec fn theorems(self) -> bool {
+        // O1: what was filled and not emptied is allocated, left, or waits.
+        &&& self.owner is Ready ==> self.filled - self.emptied == self.allocated + self.rest() + self.waiting
+        // O1: no more was emptied than was filled.
+        &&& 0 <= self.emptied <= self.filled
+    }
+
     spec fn owner_holds(self) -> bool {
         &&& 0 <= self.allocated && 0 <= self.waiting
-        &&& 0 <= self.emptied <= self.filled
         &&& self.is_even() == (self.owner is Ready)
         &&& self.owner is Ready ==> {
             &&& are_ordered(self.base, self.init, self.alloc, self.pool_limit)
             &&& 0 <= self.limit <= self.pool_limit
-            // What was filled and not emptied is allocated, or left.
-            &&& self.filled - self.emptied == self.allocated + self.rest() + self.waiting
         }
         &&& self.owner is Changing ==> {
             let words = self.owner->Changing_0;
@@ -154,7 +158,7 @@ impl State {
     }
 
     spec fn holds(self) -> bool {
-        self.owner_holds() && self.reader_holds()
+        self.theorems() && self.owner_holds() && self.reader_holds()
     }
 
     spec fn changes(self, words: Words) -> State {

@@ -104,8 +104,11 @@ pub struct State {
     pub found_fill: int,
     pub found_base: int,
     pub found_base_fill: int,
-    // The pair of barriers: whether both are fences, or the heavy one acts on the owner. It does not change.
+    // What does not change.
+    /// The pair of barriers: whether both are fences, or the heavy one acts on the owner.
     pub is_symmetric: bool,
+    /// Whether the buffer may be flipped. If not, a commit stores and does nothing else.
+    pub is_flippable: bool,
     // What is said of them, and no step looks at.
     /// The fill that is attached, or zero; and how many there were.
     pub fill: int,
@@ -113,14 +116,18 @@ pub struct State {
     /// Where the memory of the fill begins, and up to where its objects stand.
     pub start: int,
     pub stood: int,
-    /// Up to where flips have fixed objects of this fill.
+    /// Up to where flips have fixed objects of this fill; and what the last flip returned, until the owner goes on from it.
     pub fixed: int,
+    pub returned: int,
     /// The fill that the mark is of.
     pub mark_fill: int,
     /// The request of the flip that marked the buffer; zero while it has not counted.
     pub flip_request: int,
     /// The newest request whose requester has closed the limit.
     pub closed: int,
+    /// How many requests this owner found when it began, and how many were passed to its control.
+    pub first: int,
+    pub passed: int,
     /// Whether a flip closed the limit since the reservation began.
     pub flip_closed: bool,
     /// Whether the flip that has the lock was called in this reservation; whether one was called and returned in it.
@@ -188,6 +195,18 @@ impl State {
     /// No object may begin until the owner has gone on from the flip.
     spec fn is_trapped(self) -> bool {
         self.mark is Seen || (self.mark is Undecided && self.is_past_close())
+    }
+
+    spec fn theorems(self) -> bool {
+        // T1: while a flip lasts, nothing stands beyond what it saw, and returned.
+        &&& self.mark is Seen ==> self.stood <= self.mark->Seen_0
+        &&& self.returned != 0 ==> self.stood <= self.returned
+        // T4: what closed the limit and is not observed has left it zero, unless the owner is about to look again.
+        &&& self.observed < self.closed ==> !self.is_open || self.is_about_to_look()
+        // T4: each request is passed to the control once.
+        &&& self.passed == self.observed - self.first
+        // T5: what a flip has fixed stands, or is declared.
+        &&& self.fixed <= self.stood || (self.has_declared() && self.fixed == self.end)
     }
 
     spec fn numbers_hold(self) -> bool {
@@ -259,8 +278,6 @@ impl State {
     spec fn limit_holds(self) -> bool {
         &&& self.is_open ==> self.fill != 0 && (self.is_between() || self.owner is Reserved || self.owner is Declared
             || self.owner is Detaching)
-        // T4.
-        &&& self.observed < self.closed ==> !self.is_open || self.is_about_to_look()
         &&& self.is_trapped() ==> !self.is_open || (self.is_about_to_look() && 0 < self.flip_request)
         &&& self.owner is Handling || self.is_about_to_look() ==> {
             &&& !(self.mark is Null) && 0 < self.flip_request ==> self.observed < self.flip_request
@@ -272,13 +289,14 @@ impl State {
     }
 
     spec fn flip_holds(self) -> bool {
+        &&& !self.is_flippable ==> self.mark is Null && self.flipper is Away && !self.is_symmetric
+        &&& self.returned != 0 ==> self.mark == Mark::Seen(self.returned)
         &&& self.mark is Undecided ==> self.begun && (self.flipper is Marked || self.flipper is Counted || self.is_past_close())
         &&& self.mark is Undecided && self.flipper is Marked ==> self.flip_request == 0
         &&& self.mark is Undecided && !(self.flipper is Marked) ==> 0 < self.flip_request
         &&& self.mark is Seen ==> {
             &&& 0 < self.mark->Seen_0
             &&& self.fill != 0 && self.mark_fill == self.fill
-            &&& self.stood <= self.mark->Seen_0
             &&& self.mark->Seen_0 == self.stood || (self.has_declared() && self.mark->Seen_0 == self.end)
             &&& self.flipper is Counted || self.is_past_close() ==> 0 < self.flip_request || !self.begun
         }
@@ -317,6 +335,7 @@ impl State {
     }
 
     spec fn holds(self) -> bool {
+        &&& self.theorems()
         &&& self.numbers_hold()
         &&& self.views_hold()
         &&& self.pairs_hold()
@@ -342,8 +361,9 @@ impl State {
     }
 }
 
-/// A reset buffer.
-proof fn begins(is_symmetric: bool) -> (t: State)
+/// A reset buffer. One that is not flipped has no barriers.
+proof fn begins(is_symmetric: bool, is_flippable: bool) -> (t: State)
+    requires is_symmetric ==> is_flippable,
     ensures t.holds(),
 {
     let null = View { base: 0, base_fill: 0, init: 0, init_fill: 0, is_changing: false };
@@ -363,14 +383,18 @@ proof fn begins(is_symmetric: bool) -> (t: State)
         found_base: 0,
         found_base_fill: 0,
         is_symmetric,
+        is_flippable,
         fill: 0,
         fills: 0,
         start: 0,
         stood: 0,
         fixed: 0,
+        returned: 0,
         mark_fill: 0,
         flip_request: 0,
         closed: 0,
+        first: 0,
+        passed: 0,
         flip_closed: false,
         flip_within: false,
         is_doomed: false,
@@ -414,7 +438,8 @@ proof fn observe(s: State) -> (t: State)
         s.owner is Ready,
     ensures t.holds(),
 {
-    State { observed: s.requests, owner: Owner::Observed, ..s }
+    let passed = s.passed + (s.requests - s.observed);
+    State { observed: s.requests, passed, owner: Owner::Observed, ..s }
 }
 
 proof fn end_flip_loads(s: State) -> (t: State)
@@ -433,7 +458,7 @@ proof fn end_flip_exchanges(s: State) -> (t: State)
     ensures t.holds(),
 {
     if s.mark == s.owner->Ending_0 {
-        State { mark: Mark::Null, owner: Owner::Handling, ..s.drained() }
+        State { mark: Mark::Null, returned: 0, owner: Owner::Handling, ..s.drained() }
     } else if s.mark is Null {
         State { owner: Owner::Handling, ..s }
     } else {
@@ -470,7 +495,7 @@ proof fn look_again(s: State, end: int) -> (t: State)
         s.stood < end,
     ensures t.holds(),
 {
-    // T4.
+    // T4
     assert(s.closed <= s.observed);
     s.reserved(end)
 }
@@ -513,7 +538,7 @@ proof fn renew(s: State) -> (t: State)
         s.fill == 0,
     ensures t.holds(),
 {
-    State { observed: s.requests, ..s }
+    State { observed: s.requests, first: s.requests, passed: 0, ..s }
 }
 
 // The owner reserves and commits.
@@ -531,6 +556,37 @@ proof fn reserve(s: State, end: int) -> (t: State)
     s.reserved(end)
 }
 
+/// In a buffer that is not flipped, a limit that is zero stays so for an object that takes all that is left.
+proof fn reserve_trapped(s: State, end: int) -> (t: State)
+    requires
+        s.holds(),
+        s.owner is Handling,
+        !s.is_flippable,
+        !s.is_open,
+        s.fill != 0,
+        s.stood < end,
+    ensures t.holds(),
+{
+    s.reserved(end)
+}
+
+/// The same without a look for a flip, if no request is new.
+proof fn reserve_run(s: State, end: int) -> (t: State)
+    requires
+        s.holds(),
+        s.owner is Ready,
+        !s.is_flippable,
+        !s.is_open,
+        s.requests == s.observed,
+        s.fill != 0,
+        s.stood < end,
+    ensures t.holds(),
+{
+    // T4
+    assert(s.closed <= s.observed);
+    s.reserved(end)
+}
+
 proof fn abandon(s: State) -> (t: State)
     requires
         s.holds(),
@@ -540,10 +596,24 @@ proof fn abandon(s: State) -> (t: State)
     State { owner: Owner::Ready, flip_within: false, is_doomed: false, ..s }
 }
 
+/// A commit in a buffer that is not flipped.
+proof fn commit_stores(s: State) -> (t: State)
+    requires
+        s.holds(),
+        s.owner is Reserved,
+        !s.is_flippable,
+    ensures t.holds(),
+{
+    // T2
+    assert(!s.is_doomed);
+    State { flip_within: false, ..s.store(View { init: s.end, ..s.own() }).stands() }
+}
+
 proof fn declare(s: State) -> (t: State)
     requires
         s.holds(),
         s.owner is Reserved,
+        s.is_flippable,
     ensures t.holds(),
 {
     State { owner: Owner::Declared, flip_within: false, ..s.store(View { init: s.end, ..s.own() }) }
@@ -558,7 +628,7 @@ proof fn test_finds_a_limit(s: State) -> (t: State)
         s.is_open,
     ensures t.holds(),
 {
-    // T2.
+    // T2
     assert(!s.is_doomed);
     s.stands()
 }
@@ -581,7 +651,7 @@ proof fn commit_tripped_stands(s: State) -> (t: State)
         s.mark is Null || s.mark == Mark::Seen(s.end),
     ensures t.holds(),
 {
-    // T2.
+    // T2
     assert(!s.is_doomed);
     s.stands()
 }
@@ -618,7 +688,7 @@ proof fn commit_decides(s: State) -> (t: State)
         s.mark is Undecided,
     ensures t.holds(),
 {
-    // T2.
+    // T2
     assert(!s.is_doomed);
     State { mark: Mark::Seen(s.end), mark_fill: s.fill, ..s.drained().stands() }
 }
@@ -634,8 +704,9 @@ proof fn commit_finds_decided(s: State) -> (t: State)
     if s.mark is Null || s.mark == Mark::Seen(s.end) {
         s.stands()
     } else {
-        // T3, T5.
+        // T3
         assert(s.flip_closed && s.mark->Seen_0 < s.end);
+        // T5
         assert(s.fixed < s.end);
         s.withdrawn()
     }
@@ -668,7 +739,7 @@ proof fn detach_ends_the_flip(s: State) -> (t: State)
         s.owner is DetachingClosed,
     ensures t.holds(),
 {
-    State { mark: Mark::Null, owner: Owner::DetachingEnded, fill: 0, fixed: 0, ..s.drained() }
+    State { mark: Mark::Null, owner: Owner::DetachingEnded, fill: 0, fixed: 0, returned: 0, ..s.drained() }
 }
 
 proof fn detach_stores_base(s: State) -> (t: State)
@@ -746,6 +817,7 @@ proof fn attach_finishes(s: State) -> (t: State)
 proof fn flip_marks(s: State) -> (t: State)
     requires
         s.holds(),
+        s.is_flippable,
         s.flipper is Away || s.flipper is Again,
     ensures t.holds(),
 {
@@ -786,6 +858,17 @@ proof fn flip_orders(s: State) -> (t: State)
 {
     let ordered = if s.is_symmetric { s } else { s.drained() };
     State { flipper: Flipper::Ordered, ..ordered }
+}
+
+/// At a stop, no barrier is needed: the owner has given way, and what it stored is in memory.
+proof fn flip_orders_at_stop(s: State) -> (t: State)
+    requires
+        s.holds(),
+        s.flipper is Closed,
+        s.views.len() == 1,
+    ensures t.holds(),
+{
+    State { flipper: Flipper::Ordered, ..s }
 }
 
 proof fn flip_looks(s: State) -> (t: State)
@@ -859,6 +942,7 @@ proof fn flip_returns(s: State) -> (t: State)
     State {
         flipper: Flipper::Away,
         fixed: if s.found > s.fixed { s.found } else { s.fixed },
+        returned: s.found,
         is_doomed: s.is_doomed || s.flip_within,
         flip_within: false,
         ..s

@@ -183,9 +183,10 @@ class Parser:
                 statements.append(("let", name, self.expression()))
                 self.take(";")
             elif self.peek() == "assert":
+                at = self.tokens[self.next][2]
                 self.take()
                 self.take("(")
-                statements.append(("assert", self.expression()))
+                statements.append(("assert", self.expression(), at))
                 self.take(")")
                 self.take(";")
             else:
@@ -195,10 +196,12 @@ class Parser:
 
     def expression(self):
         if self.peek() == "&&&":
-            parts = []
-            while self.skips("&&&"):
+            parts, places = [], []
+            while self.peek() == "&&&":
+                places.append(self.tokens[self.next][2])
+                self.take()
                 parts.append(self.implication())
-            return ("and", parts)
+            return ("and", parts, places)
         return self.implication()
 
     def implication(self):

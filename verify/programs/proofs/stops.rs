@@ -1,7 +1,8 @@
 //! Stops of a heap: any number of mutators, stops one after the other, and mutators that register meanwhile.
 //!
 //! The memory is x86's, as in `points.rs`: where a mutator is, it stores plainly, and that reaches memory later. All other
-//! words are changed by read-modify-writes.
+//! words are changed by read-modify-writes. A thread sleeps on a word only if that is as it expects, and is woken by a call; it
+//! may also wake by itself.
 
 use vstd::prelude::*;
 
@@ -18,6 +19,12 @@ pub enum At {
     Leaving,
     /// A stop is wanted; it counts its arrival next.
     Arriving,
+    /// It counted its arrival; it wakes the thread that stops the heap next.
+    Waking,
+    /// It waits for the end of the stop of this turn, and looks at the turn next.
+    Waiting(int),
+    /// It sleeps while the turn is this one.
+    Asleep(int),
 }
 
 pub struct Mutator {
@@ -31,17 +38,21 @@ pub enum Stopper {
     Away,
     /// The turn is odd; mutators are tripped, and the heavy barrier is next.
     Wanting,
-    /// It looks at one mutator after the other, and had loaded the arrivals before.
+    /// It has loaded the arrivals, and looks at one mutator after the other.
     Looking,
+    /// It found this one running; it goes to sleep next.
+    Found(int),
     /// It found this one running, and sleeps while the arrivals are as they were.
     Asleep(int),
+    /// It loads the arrivals, and begins to look again.
+    Awake,
     /// The heap is stopped.
     Stopped,
 }
 
 pub struct State {
-    /// Whether the turn is odd.
-    pub is_wanted: bool,
+    /// Odd while a stop is wanted.
+    pub turn: int,
     pub arrivals: int,
     pub mutators: Map<int, Mutator>,
     pub stopper: Stopper,
@@ -51,6 +62,11 @@ pub struct State {
     pub passed: Set<int>,
     /// Whether both barriers are fences, or the heavy one acts on the mutators.
     pub is_symmetric: bool,
+    // What is said of them.
+    /// The mutators that have counted their arrival, and have yet to wake the thread that stops the heap.
+    pub arriving: Set<int>,
+    /// The turns that have ended, and whose waiting mutators have yet to be woken.
+    pub ending: Set<int>,
 }
 
 impl Mutator {
@@ -65,11 +81,20 @@ impl Mutator {
     spec fn store(self, runs: bool, at: At) -> Mutator {
         Mutator { at, runs: self.runs.push(runs) }
     }
+
+    /// It does not use the heap, and has nothing to count.
+    spec fn is_out(self) -> bool {
+        self.at is Gone || self.at is Waking || self.at is Waiting || self.at is Asleep
+    }
 }
 
 impl State {
+    spec fn is_wanted(self) -> bool {
+        self.turn % 2 == 1
+    }
+
     spec fn is_past_barrier(self) -> bool {
-        self.stopper is Looking || self.stopper is Asleep || self.stopper is Stopped
+        !(self.stopper is Away) && !(self.stopper is Wanting)
     }
 
     spec fn with(self, m: int, mutator: Mutator) -> State {
@@ -80,25 +105,42 @@ impl State {
         &&& mutator.runs.len() >= 1
         &&& mutator.own() == (mutator.at is Using || mutator.at is Coming)
         &&& self.is_past_barrier() || self.is_symmetric ==> {
-            // What uses the heap is seen running; what has gone is seen to have.
+            // What uses the heap is seen running; what does not is seen not to.
             &&& mutator.at is Using ==> mutator.runs.len() == 1 && mutator.runs[0]
-            &&& mutator.at is Gone ==> mutator.runs.len() == 1 && !mutator.runs[0]
+            &&& mutator.is_out() ==> mutator.runs.len() == 1 && !mutator.runs[0]
         }
+        // It waits for a stop.
+        &&& mutator.at is Waiting ==> mutator.at->Waiting_0 % 2 == 1
+        &&& mutator.at is Asleep ==> mutator.at->Asleep_0 % 2 == 1
         &&& self.is_past_barrier() && mutator.at is Using ==> self.listed.contains(m) && !self.passed.contains(m)
     }
 
-    spec fn holds(self) -> bool {
-        &&& self.is_wanted == !(self.stopper is Away)
-        &&& self.loaded <= self.arrivals
-        &&& forall|m: int| #[trigger] self.mutators.dom().contains(m) ==> self.mutator_holds(m, self.mutators[m])
-        // No wake-up is lost: the mutator that it waits for counts its arrival yet.
-        &&& self.stopper is Asleep && self.loaded == self.arrivals ==> {
-            let m = self.stopper->Asleep_0;
-            self.mutators.dom().contains(m) && !(self.mutators[m].at is Gone)
-        }
-        // While the heap is stopped, no mutator uses it.
+    spec fn theorems(self) -> bool {
+        // S1: while the heap is stopped, no mutator uses it.
         &&& self.stopper is Stopped ==> forall|m: int| #[trigger] self.mutators.dom().contains(m)
             ==> !(self.mutators[m].at is Using)
+        // S2: the mutator for which the stop sleeps counts its arrival yet, or one that has counted wakes it yet.
+        &&& self.stopper is Asleep && self.loaded == self.arrivals ==> {
+            let m = self.stopper->Asleep_0;
+            self.mutators.dom().contains(m) && !self.mutators[m].is_out()
+        }
+        &&& self.stopper is Asleep && self.loaded != self.arrivals ==> self.arriving != Set::empty()
+        // S3: the stop for whose end a mutator sleeps has yet to end, or it is woken yet.
+        &&& forall|m: int| #[trigger] self.mutators.dom().contains(m) && self.mutators[m].at is Asleep
+            ==> (self.mutators[m].at == At::Asleep(self.turn) && !(self.stopper is Away)) || self.ending != Set::empty()
+    }
+
+    spec fn holds(self) -> bool {
+        &&& self.theorems()
+        &&& self.is_wanted() == !(self.stopper is Away)
+        &&& self.loaded <= self.arrivals
+        &&& forall|m: int| #[trigger] self.mutators.dom().contains(m) ==> self.mutator_holds(m, self.mutators[m])
+        &&& forall|m: int| #[trigger] self.arriving.contains(m)
+            ==> self.mutators.dom().contains(m) && self.mutators[m].at is Waking
+        &&& self.stopper is Found && self.loaded == self.arrivals ==> {
+            let m = self.stopper->Found_0;
+            self.mutators.dom().contains(m) && !self.mutators[m].is_out()
+        }
     }
 }
 
@@ -106,7 +148,7 @@ proof fn begins(is_symmetric: bool) -> (t: State)
     ensures t.holds(),
 {
     State {
-        is_wanted: false,
+        turn: 0,
         arrivals: 0,
         mutators: Map::empty(),
         stopper: Stopper::Away,
@@ -114,6 +156,8 @@ proof fn begins(is_symmetric: bool) -> (t: State)
         listed: Set::empty(),
         passed: Set::empty(),
         is_symmetric,
+        arriving: Set::empty(),
+        ending: Set::empty(),
     }
 }
 
@@ -160,7 +204,7 @@ proof fn come_back_looks(s: State, m: int) -> (t: State)
     ensures t.holds(),
 {
     let it = s.mutators[m];
-    if s.is_wanted {
+    if s.is_wanted() {
         s.with(m, it.store(false, At::Leaving))
     } else {
         s.with(m, Mutator { at: At::Using, ..it })
@@ -174,7 +218,7 @@ proof fn use_heap(s: State, m: int) -> (t: State)
         s.mutators[m].at is Using,
     ensures t.holds(),
 {
-    // No mutator uses a heap that is stopped.
+    // S1
     assert(!(s.stopper is Stopped));
     s
 }
@@ -198,7 +242,7 @@ proof fn leave_looks(s: State, m: int) -> (t: State)
         s.is_symmetric ==> s.mutators[m].runs.len() == 1,
     ensures t.holds(),
 {
-    let at = if s.is_wanted { At::Arriving } else { At::Gone };
+    let at = if s.is_wanted() { At::Arriving } else { At::Gone };
     s.with(m, Mutator { at, ..s.mutators[m] })
 }
 
@@ -210,7 +254,65 @@ proof fn arrive(s: State, m: int) -> (t: State)
     ensures t.holds(),
 {
     let it = s.mutators[m].drained();
-    State { arrivals: s.arrivals + 1, ..s.with(m, Mutator { at: At::Gone, ..it }) }
+    let arrived = s.with(m, Mutator { at: At::Waking, ..it });
+    State { arrivals: s.arrivals + 1, arriving: s.arriving.insert(m), ..arrived }
+}
+
+/// It wakes the thread that stops the heap, if that sleeps.
+proof fn arrive_wakes(s: State, m: int) -> (t: State)
+    requires
+        s.holds(),
+        s.mutators.dom().contains(m),
+        s.mutators[m].at is Waking,
+    ensures t.holds(),
+{
+    let woken = if s.stopper is Asleep { Stopper::Awake } else { s.stopper };
+    State { stopper: woken, arriving: s.arriving.remove(m), ..s.with(m, Mutator { at: At::Gone, ..s.mutators[m] }) }
+}
+
+/// It finds that a stop is wanted, and waits for its end.
+proof fn wait(s: State, m: int) -> (t: State)
+    requires
+        s.holds(),
+        s.mutators.dom().contains(m),
+        s.mutators[m].at is Gone,
+        s.is_wanted(),
+    ensures t.holds(),
+{
+    s.with(m, Mutator { at: At::Waiting(s.turn), ..s.mutators[m] })
+}
+
+proof fn wait_sleeps(s: State, m: int) -> (t: State)
+    requires
+        s.holds(),
+        s.mutators.dom().contains(m),
+        s.mutators[m].at == At::Waiting(s.turn),
+    ensures t.holds(),
+{
+    s.with(m, Mutator { at: At::Asleep(s.turn), ..s.mutators[m] })
+}
+
+/// It wakes by itself, and looks again.
+proof fn wait_wakes(s: State, m: int) -> (t: State)
+    requires
+        s.holds(),
+        s.mutators.dom().contains(m),
+        s.mutators[m].at is Asleep,
+    ensures t.holds(),
+{
+    s.with(m, Mutator { at: At::Waiting(s.mutators[m].at->Asleep_0), ..s.mutators[m] })
+}
+
+/// The turn is another one: the stop has ended.
+proof fn wait_ends(s: State, m: int) -> (t: State)
+    requires
+        s.holds(),
+        s.mutators.dom().contains(m),
+        s.mutators[m].at is Waiting,
+        s.mutators[m].at->Waiting_0 != s.turn,
+    ensures t.holds(),
+{
+    s.with(m, Mutator { at: At::Gone, ..s.mutators[m] })
 }
 
 // The thread that stops the heap.
@@ -218,10 +320,10 @@ proof fn arrive(s: State, m: int) -> (t: State)
 proof fn want(s: State) -> (t: State)
     requires
         s.holds(),
-        !s.is_wanted,
+        !s.is_wanted(),
     ensures t.holds(),
 {
-    State { is_wanted: true, stopper: Stopper::Wanting, ..s }
+    State { turn: s.turn + 1, stopper: Stopper::Wanting, ..s }
 }
 
 /// The heavy barrier: a fence of its own, or one in each thread. It loads the arrivals, and begins to look.
@@ -261,14 +363,34 @@ proof fn look_finds_it_running(s: State, m: int) -> (t: State)
         s.mutators[m].runs[0],
     ensures t.holds(),
 {
-    State { stopper: Stopper::Asleep(m), ..s }
+    State { stopper: Stopper::Found(m), ..s }
 }
 
-/// An arrival wakes it. It loads the arrivals, and looks again from the beginning.
+proof fn sleep(s: State) -> (t: State)
+    requires
+        s.holds(),
+        s.stopper is Found,
+        s.loaded == s.arrivals,
+    ensures t.holds(),
+{
+    State { stopper: Stopper::Asleep(s.stopper->Found_0), ..s }
+}
+
+/// The arrivals are not as they were; or it wakes by itself, for example because its patience is over.
+proof fn sleep_ends(s: State) -> (t: State)
+    requires
+        s.holds(),
+        s.stopper is Asleep || (s.stopper is Found && s.loaded != s.arrivals),
+    ensures t.holds(),
+{
+    State { stopper: Stopper::Awake, ..s }
+}
+
+/// It loads the arrivals, and looks again from the beginning.
 proof fn look_again(s: State) -> (t: State)
     requires
         s.holds(),
-        s.stopper is Asleep,
+        s.stopper is Awake,
     ensures t.holds(),
 {
     State { stopper: Stopper::Looking, loaded: s.arrivals, listed: s.mutators.dom(), passed: Set::empty(), ..s }
@@ -284,14 +406,27 @@ proof fn stop(s: State) -> (t: State)
     State { stopper: Stopper::Stopped, ..s }
 }
 
-/// The stop ends, or is postponed.
+/// The stop ends; or it is postponed, or what trips the mutators unwinds.
 proof fn end(s: State) -> (t: State)
     requires
         s.holds(),
-        s.stopper is Stopped || s.stopper is Asleep,
+        s.stopper is Stopped || s.stopper is Found || s.stopper is Wanting,
     ensures t.holds(),
 {
-    State { is_wanted: false, stopper: Stopper::Away, ..s }
+    State { turn: s.turn + 1, stopper: Stopper::Away, ending: s.ending.insert(s.turn), ..s }
+}
+
+/// It wakes the mutators that sleep.
+proof fn end_wakes(s: State, turn: int) -> (t: State)
+    requires
+        s.holds(),
+        s.ending.contains(turn),
+    ensures t.holds(),
+{
+    let woken = s.mutators.map_values(
+        |it: Mutator| if it.at is Asleep { Mutator { at: At::Waiting(it.at->Asleep_0), ..it } } else { it },
+    );
+    State { mutators: woken, ending: s.ending.remove(turn), ..s }
 }
 
 } // verus!

@@ -4,7 +4,7 @@ import random
 import re
 
 import z3
-from machine import Machine, Value
+from machine import ASSERTION, Machine, Value
 from reader import Refused
 
 # How many steps a walk has at most, and how many walks a search has.
@@ -27,6 +27,8 @@ class Step:
         invariant = ("call", "holds", ("name", "s"), [])
         self.requires = z3.And(*(machine.boolean(tree, values) for tree in function.requires if tree != invariant))
         self.result = result_of(machine, function, function.body, values)
+        asserts = machine.shown_by(None, function.body, values)
+        self.asserts = [(name.removeprefix(ASSERTION).strip(), z3.Implies(z3.And(*when), what)) for when, what, name in asserts]
 
     def at(self, term, state, arguments):
         known = list(zip(self.parameters, arguments))
@@ -35,17 +37,50 @@ class Step:
         return z3.simplify(z3.substitute(term, *known))
 
     def is_possible(self, state, arguments):
-        condition = self.at(self.requires, state, arguments)
-        if z3.is_true(condition) or z3.is_false(condition):
-            return z3.is_true(condition)
-        # What has a quantifier is left.
-        solver = z3.Solver()
-        solver.set("timeout", 2000)
-        solver.add(z3.Not(condition))
-        return solver.check() == z3.unsat
+        return is_sure(self.at(self.requires, state, arguments))
 
     def follow(self, state, arguments):
-        return self.at(self.result, state, arguments)
+        return settled(self.at(self.result, state, arguments))
+
+    def breaks(self, state, arguments):
+        """The theorems whose assertions do not hold in this step."""
+        return [name for name, term in self.asserts if is_sure(z3.Not(self.at(term, state, arguments)))]
+
+
+def settled(term):
+    """A term without variables whose sequences and maps are values at each of their places: what led to these is forgotten."""
+    if z3.is_quantifier(term) or not term.children():
+        return term
+    name, parts = term.decl().name(), [settled(part) for part in term.children()]
+    if re.fullmatch(r"(Seq|Map)\d+", name) and term.num_args() == 2:
+        first, at = parts
+        places = range(first.as_long()) if name.startswith("Seq") else keys_of(first)
+        fresh = z3.K(at.sort().domain(), z3.Const(f"any{at.sort().range()}", at.sort().range()))
+        for place in places:
+            fresh = z3.Store(fresh, place, settled(z3.simplify(z3.Select(at, place))))
+        parts = [first, fresh]
+    return term.decl()(*parts)
+
+
+def keys_of(keys):
+    """The numbers in a set that was made by insertions and removals, the last first."""
+    known = {}
+    while z3.is_store(keys):
+        keys, key, is_in = keys.children()
+        known.setdefault(key.as_long(), z3.is_true(is_in))
+    return sorted(key for key, is_in in known.items() if is_in)
+
+
+def is_sure(condition):
+    """Whether a condition without variables holds, as far as Z3 finds within two seconds."""
+    condition = z3.simplify(condition)
+    if z3.is_true(condition) or z3.is_false(condition):
+        return z3.is_true(condition)
+    # What has a quantifier is left.
+    solver = z3.Solver()
+    solver.set("timeout", 2000)
+    solver.add(z3.Not(condition))
+    return solver.check() == z3.unsat
 
 
 def result_of(machine, function, tree, names):
@@ -85,32 +120,43 @@ class Traces:
     """The steps of a model, to follow."""
 
     def __init__(self, text):
-        machine = Machine(text)
-        self.steps = {function.name: Step(machine, function) for function in machine.steps()}
+        self.machine = machine = Machine(text)
+        self.names = [function.name for function in machine.steps()]
+        self.made = {}
+        kind = machine.type(("State",))
+        self.any_state = z3.Const("s", kind.sort)
+        self.theorems = machine.theorems_of(Value(kind, self.any_state))
+
+    def step(self, name):
+        """A step by its name, made when it is asked for first; none if there is none."""
+        if name in self.names and name not in self.made:
+            self.made[name] = Step(self.machine, self.machine.functions[name])
+        return self.made.get(name)
 
     def follow(self, trace):
-        """Returns the steps of a trace."""
-        state, taken = None, []
+        """Returns the steps of a trace, and the theorems that are untrue in its last one."""
+        before, state, taken = None, None, []
         for name, given in CALL.findall(trace):
-            step, given = self.steps.get(name), [part.strip() for part in given.split(",") if part.strip()]
+            step, given = self.step(name), [part.strip() for part in given.split(",") if part.strip()]
             if step is None or len(given) != len(step.parameters) or (state is None) != (step.state is None):
                 raise Refused(f"{name}({', '.join(given)}) after {len(taken)} steps")
             arguments = [number(parameter, text) for parameter, text in zip(step.parameters, given)]
             if not step.is_possible(state, arguments):
                 raise Refused(f"{name}({', '.join(given)}) is not possible after {len(taken)} steps")
-            state = step.follow(state, arguments)
+            before, state = state, step.follow(state, arguments)
             taken.append(name)
-        return taken
+        of_state = ((theorem, z3.substitute(term, (self.any_state, state))) for theorem, term in self.theorems)
+        return taken, step.breaks(before, arguments) + [theorem for theorem, term in of_state if is_sure(z3.Not(term))]
 
     def search(self, missing):
         """Returns traces in which these steps are, as far as they are found, and the steps that are in none."""
-        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.steps, 0)
+        choice, missing, found, counts = random.Random(1), set(missing), [], dict.fromkeys(self.names, 0)
         for _ in range(WALKS):
             state, trace, new = None, [], 0
             for _ in range(LENGTH):
-                order = sorted(self.steps, key=lambda name: (name not in missing, counts[name] * choice.random()))
+                order = sorted(self.names, key=lambda name: (name not in missing, counts[name] * choice.random()))
                 for name in order:
-                    step = self.steps[name]
+                    step = self.step(name)
                     if (state is None) != (step.state is None):
                         continue
                     tries = [[draw(parameter, choice) for parameter in step.parameters] for _ in range(6 if step.parameters else 1)]

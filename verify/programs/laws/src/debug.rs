@@ -12,6 +12,13 @@ laws! {
         seal.align_in(seal.of_align(1 << exponent)) == Some(1 << exponent)
     }
 
+    /// No word is the seal of an alignment that there is not.
+    fn an_exponent_beyond_the_word_is_no_seal(addr: usize, size: usize, exponent: u8)
+    given exponent as u32 >= usize::BITS; {
+        let seal = FenceSeal { addr, size };
+        seal.align_in(seal.of_align(1) ^ exponent as usize * (usize::MAX / 0xff)).is_none()
+    }
+
     /// Whichever byte of a seal is changed, it is none.
     fn a_byte_changed_is_seen(addr: usize, size: usize, exponent: u32, byte: u32, change: u8)
     given exponent < usize::BITS && byte < usize::BITS / 8 && change != 0; {

@@ -47,6 +47,14 @@ laws! {
         regions(size, false, is_memory).is_some_and(|regions| regions.grain_at(regions.grain_offset(index) + byte) == Some(index))
     }
 
+    /// Also if the offset is so far that its grain has no number.
+    fn a_far_offset_is_in_no_near_grain(size: usize, offset: usize, is_memory: bool)
+    given regions(size, false, is_memory).is_some_and(|regions| offset >= regions.grains_offset); {
+        regions(size, false, is_memory).is_some_and(|regions| {
+            regions.grain_at(offset).is_none_or(|index| index as usize == (offset - regions.grains_offset) / GRAIN.get())
+        })
+    }
+
     fn no_grain_is_before_the_first(size: usize, offset: usize, is_memory: bool)
     given regions(size, false, is_memory).is_some_and(|regions| offset < regions.grains_offset); {
         regions(size, false, is_memory).is_some_and(|regions| regions.grain_at(offset).is_none())
