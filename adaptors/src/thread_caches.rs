@@ -197,12 +197,12 @@ impl<P: ManualPool> ThreadCaches<P> {
             unsafe { self.queue.lock().remove(kept) };
         }
         drop(others_wait);
-        // SAFETY: it was put, and nobody else finds it any more; it is read once.
+        // SAFETY: it was put, and no other thread finds it any more; it is read once.
         unsafe { kept_ref.cache.assume_init_read() }
     }
 
     /// Has idle threads return what they keep if the pool's memory, of which there are `total` bytes now, has become `step`
-    /// bytes more or less since this was last done: before a program grows, what nobody uses is to serve it.
+    /// bytes more or less since this was last done: before a program grows, what no thread uses is to serve it.
     pub(crate) fn look_when_changed(&self, total: usize, step: usize, own: *const Kept<P>) {
         let looked_at = self.looked_at.load(Ordering::Relaxed);
         if total.abs_diff(looked_at) < step || Inside::is_inside() {

@@ -19,7 +19,7 @@ struct Kept {
 
 // SAFETY: the cell is used as the protocol says, which the models check.
 unsafe impl Sync for Kept {}
-// SAFETY: as above.
+// SAFETY: the cell is used as the protocol says, which the models check; the rest may be sent.
 unsafe impl Send for Kept {}
 
 /// What is done otherwise than in the protocol.
@@ -45,7 +45,7 @@ impl Kept {
         Arc::new(kept)
     }
 
-    /// By whoever may use it.
+    /// A use of it.
     fn change(&self) {
         // SAFETY: the protocol lets one thread at a time come here.
         self.uses.with_mut(|uses| unsafe { *uses += 1 });

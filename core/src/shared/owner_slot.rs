@@ -12,8 +12,8 @@
 //!   slot := what it leads to      unlock
 //! ```
 //!
-//! By the barriers, either the owner sees the limit of zero, or the other thread sees that the slot is empty. If it is not,
-//! then whoever emptied it before has put back all that it did, and whoever empties it later waits for the lock
+//! By the barriers, either the owner sees the limit of zero, or the other thread sees that the slot is empty. If the slot is
+//! full, the owner's last use came before; before its next one the owner finds the limit of zero, and waits for the lock
 //! (design/adaptors.md `.cached.rest`).
 
 #![forbid(unsafe_code)]
