@@ -72,7 +72,12 @@ fn execute(scheduler: impl Scheduler + 'static, run: Arc<impl Fn() + Sync + Send
     let mut config = Config::new();
     config.silence_warnings = true;
     config.stack_size = 256 << 10;
-    Runner::new(scheduler, config).run(move || run());
+    Runner::new(scheduler, config).run(move || {
+        // The scheduler by priority refuses a model without a choice between threads, as those are that run one after the other.
+        let idle = thread::spawn(|| ());
+        run();
+        idle.join().unwrap();
+    });
 }
 
 /// What a writer adds to the number of users of a cell.
