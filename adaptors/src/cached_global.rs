@@ -196,7 +196,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
 
     /// Returns to the pool, or to slabs, what the caches of all threads keep: of this thread, and of those that are not in
     /// a call of this allocator, at once; of others at their next call. Threads that call meanwhile wait for as long as it takes to
-    /// return what one cache keeps. From a hook of the pool, nothing is done.
+    /// return what one cache keeps. From a hook of the pool, nothing is done for other threads.
     ///
     /// Where there is no [`Membarrier`](tripoint_arena_vm::Membarrier), other threads do so at their next call, and an idle one does not.
     pub fn flush_threads(&self) {
@@ -204,9 +204,10 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         without_unwinding(|| K::local(|local| K::home().caches.flush(local.own())));
     }
 
-    /// As [`flush_threads`](Self::flush_threads), of the threads that have not changed what their caches keep since they were last looked at
-    /// for this. Call it now and then, from any thread. The allocator does it by itself for a few threads each time that
-    /// the pool has grown by a MiB.
+    /// As [`flush_threads`](Self::flush_threads), of the threads that have not used their caches since they were last looked at for
+    /// this. Call it now and then, from any thread. The allocator does it by itself for some threads each time that
+    /// the pool has grown by a MiB; if the process is confined to some system calls, `membarrier` has to be one of them, or be refused by
+    /// an error.
     pub fn flush_idle_threads(&self) {
         without_unwinding(|| K::local(|local| K::home().caches.flush_idle(local.own())));
     }
@@ -230,7 +231,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
                 if matches!(error, Error::Parameter(_)) {
                     return Err(error);
                 }
-                caches.flush_for(layout.size(), local.own());
+                caches.flush_for(layout.size(), depot.classes().as_slice().len() * CLASS_SIZE, local.own());
                 ask()
             });
             caches.look_when_changed(depot.pool().header().total(), GROWTH, local.own());

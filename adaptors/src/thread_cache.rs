@@ -1,14 +1,14 @@
 //! The cache that a thread has of a global pool.
 //!
-//! It lies in the pool itself, and a word of thread-local storage leads to it. A thread that uses its cache takes
-//! it out of that word meanwhile. So whatever calls the allocator in between (a hook, a signal handler) finds none, and
+//! It lies in the pool itself, and a word of thread-local storage leads to it. A thread that uses its cache empties
+//! a slot beside it meanwhile. So whatever calls the allocator in between (a hook, a signal handler) finds none, and
 //! goes to the pool (design/adaptors.md `.cached.slot`); and another thread sees that it is in use (`.cached.rest`).
 
 use core::alloc::Layout;
 use core::cell::Cell;
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use tripoint_core::internal::{Ordering, OwnerSlot, compiler_fence};
+use tripoint_core::internal::{AtomicPtr, Ordering, compiler_fence};
 use tripoint_core::{ManualPool, Result};
 use tripoint_pools::{Cache, Depot};
 
@@ -19,8 +19,8 @@ use crate::thread_caches::{Kept, ThreadCaches};
 /// it may be asked at any time of the thread's life.
 #[derive(Debug)]
 pub struct ThreadCache<P: ManualPool + 'static> {
-    /// The cache; empty if there is none yet, or no longer, or while it is in use.
-    slot: OwnerSlot<Kept<P>>,
+    /// The cache; null if there is none yet, or no longer.
+    kept: AtomicPtr<Kept<P>>,
     /// Whether the thread has not asked for a cache yet, or only while there was no memory for it.
     is_new: Cell<bool>,
 }
@@ -29,7 +29,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
     /// No cache yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { slot: OwnerSlot::empty(), is_new: Cell::new(true) }
+        Self { kept: AtomicPtr::new(ptr::null_mut()), is_new: Cell::new(true) }
     }
 
     /// Passes the cache to `work`, if there is one that is not in use. `work` does no more than what a cache serves at once:
@@ -53,19 +53,23 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
 
     #[inline(always)]
     fn with<R>(&self, work: impl FnOnce(&Kept<P>) -> R) -> Option<R> {
-        let place = self.slot.get();
-        // SAFETY: what the slot leads to was made by `make`, and is freed only by `end`, which empties the slot.
-        let kept = unsafe { place.as_ref()? };
+        // SAFETY: what the word leads to was made by `make`, and is freed only by `end`, which makes the word null.
+        let kept = unsafe { self.kept.load(Ordering::Relaxed).as_ref()? };
+        let slot = kept.slot();
+        let full = slot.get();
+        if full.is_null() {
+            return None;
+        }
         // A handler of this thread sees the slot as it was stored; so does a thread that calls `Membarrier::heavy`.
-        self.slot.take(|| compiler_fence(Ordering::SeqCst));
+        slot.take(|| compiler_fence(Ordering::SeqCst));
         let result = work(kept);
-        self.slot.restore(place);
+        slot.restore(full);
         Some(result)
     }
 
-    /// Whose cache this is, for comparison; null if it has none, or while it is in use.
+    /// The thread's cache, for comparison; null if it has none.
     pub(crate) fn own(&self) -> *const Kept<P> {
-        self.slot.get()
+        self.kept.load(Ordering::Relaxed)
     }
 
     /// Whether the thread has not asked for a cache yet, or asked and got none. From now on it counts as having asked.
@@ -82,7 +86,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         let memory = depot.pool().alloc(Layout::new::<Kept<P>>()).inspect_err(|_| self.is_new.set(true));
         let place = memory?.cast::<Kept<P>>();
         // SAFETY: fresh memory with room for a `Kept`, which is valid without its cache.
-        unsafe { place.write(Kept::new(*depot.classes(), NonNull::from(&self.slot))) };
+        unsafe { place.write(Kept::new(*depot.classes())) };
         // SAFETY: written above. Nothing moves or writes the descriptor while the cache borrows it, and `end` drops the
         // cache before it frees both.
         let kept: &'static Kept<P> = unsafe { place.as_ref() };
@@ -90,7 +94,8 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
             Ok(cache) => {
                 // SAFETY: the memory is this function's, and nothing else uses the field.
                 unsafe { Kept::put_cache(place, cache) };
-                self.slot.restore(place.as_ptr());
+                kept.slot().restore(place.as_ptr());
+                self.kept.store(place.as_ptr(), Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
@@ -104,10 +109,15 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
     /// Returns all that the cache keeps, and its memory, to the pool. The thread gets no cache from then on.
     pub(crate) fn end(&self, caches: &ThreadCaches<P>) {
         self.is_new.set(false);
-        let Some(kept) = NonNull::new(self.slot.get()) else { return };
+        let Some(kept) = NonNull::new(self.kept.swap(ptr::null_mut(), Ordering::Relaxed)) else { return };
+        // SAFETY: made by `make`, and freed below.
+        let slot = unsafe { kept.as_ref() }.slot();
+        if slot.get().is_null() {
+            return; // the thread ends in the middle of a use: what it keeps is lost
+        }
         let _inside = Inside::enter();
-        self.slot.take(|| compiler_fence(Ordering::SeqCst));
-        // SAFETY: made by `make`; taken out of the slot for good, so this thread does not use it.
+        slot.take(|| compiler_fence(Ordering::SeqCst));
+        // SAFETY: made by `make`; its slot is empty for good, so this thread does not use it.
         let cache = unsafe { caches.remove(kept) };
         let pool = cache.pool();
         drop(cache);

@@ -17,6 +17,9 @@ const PASS: usize = 64;
 
 /// A thread's cache, and the descriptor that it borrows, at an address that does not change.
 ///
+/// It lies in the pool, and is freed only by its thread, when that ends. If the thread could not do that, it stays, and can still be
+/// looked at: no other thread looks into thread-local storage.
+///
 /// The thread uses the cache while its slot is empty: what the cache serves at once without the lock, all else with it.
 /// Another thread uses it with the lock, after it has tripped it and found the thread at rest.
 #[derive(Debug)]
@@ -24,8 +27,8 @@ pub(crate) struct Kept<P: ManualPool + 'static> {
     cache: MaybeUninit<Cache<'static, P>>,
     descriptor: CacheDescriptor,
     lock: Lock<()>,
-    /// The thread's word for this.
-    slot: NonNull<OwnerSlot<Self>>,
+    /// Leads to this itself; empty while the thread uses the cache, and before it has one.
+    slot: OwnerSlot<Self>,
     /// How many forks there had been when the thread last used it with the lock: after another it may be a thread that the
     /// child does not have.
     forks: AtomicUsize,
@@ -33,7 +36,7 @@ pub(crate) struct Kept<P: ManualPool + 'static> {
     uses: AtomicUsize,
     /// Whether it is to return what it keeps, although its thread may use it.
     is_wanted: AtomicBool,
-    /// What [`activity`](Self::activity) was at the last look.
+    /// What `uses` was at the last look, which also made each class ask for the lock at its next use.
     seen: Cell<usize>,
     /// Whether it is in the queue: not if it returned all at the last look, and was not used with the lock since. Under the lock.
     is_queued: Cell<bool>,
@@ -42,13 +45,13 @@ pub(crate) struct Kept<P: ManualPool + 'static> {
 }
 
 impl<P: ManualPool + 'static> Kept<P> {
-    /// What a thread is to keep whose word is `slot`, still without its cache.
-    pub(crate) fn new(classes: CacheClasses, slot: NonNull<OwnerSlot<Self>>) -> Self {
+    /// What a thread is to keep, still without its cache.
+    pub(crate) fn new(classes: CacheClasses) -> Self {
         Self {
             cache: MaybeUninit::uninit(),
             descriptor: CacheDescriptor::new(classes),
             lock: Lock::new(()),
-            slot,
+            slot: OwnerSlot::empty(),
             forks: AtomicUsize::new(forks()),
             uses: AtomicUsize::new(0),
             is_wanted: AtomicBool::new(false),
@@ -71,6 +74,12 @@ impl<P: ManualPool + 'static> Kept<P> {
     pub(crate) unsafe fn put_cache(kept: NonNull<Self>, cache: Cache<'static, P>) {
         // SAFETY: as the caller promises.
         unsafe { (&raw mut (*kept.as_ptr()).cache).write(MaybeUninit::new(cache)) };
+    }
+
+    /// The word by which others see whether the thread uses the cache.
+    #[inline(always)]
+    pub(crate) const fn slot(&self) -> &OwnerSlot<Self> {
+        &self.slot
     }
 
     /// The cache.
@@ -102,11 +111,6 @@ impl<P: ManualPool + 'static> Kept<P> {
         self.uses.store(self.uses.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // SAFETY: it was put.
         work(unsafe { self.cache() })
-    }
-
-    /// A number that most likely is another if the thread used the cache meanwhile.
-    fn activity(&self) -> usize {
-        self.uses.load(Ordering::Relaxed).wrapping_mul(31).wrapping_add(self.descriptor.cached())
     }
 }
 
@@ -208,9 +212,13 @@ impl<P: ManualPool> ThreadCaches<P> {
         if total.abs_diff(looked_at) < step || Inside::is_inside() {
             return;
         }
-        self.looked_at.store(total, Ordering::Relaxed);
-        if total > looked_at {
-            self.look_at_some(own);
+        let exchanged =
+            self.looked_at.compare_exchange(looked_at, total, Ordering::Relaxed, Ordering::Relaxed);
+        if exchanged.is_ok() && total > looked_at {
+            let _inside = Inside::enter();
+            if let Some(_others_go_on) = self.flushing.try_lock() {
+                self.look_at_some(PASS, own);
+            }
         }
     }
 
@@ -227,8 +235,11 @@ impl<P: ManualPool> ThreadCaches<P> {
         self.look_at_all(own);
     }
 
-    /// As [`flush`](Self::flush), if the caches of other threads keep `size` bytes or more.
-    pub(crate) fn flush_for(&self, size: usize, own: *const Kept<P>) {
+    /// As [`flush`](Self::flush), if the caches of other threads, each of which keeps at most `most` bytes, keep `size` or more.
+    pub(crate) fn flush_for(&self, size: usize, most: usize, own: *const Kept<P>) {
+        if self.count().saturating_mul(most) < size {
+            return;
+        }
         let mut cached = 0_usize;
         self.for_each_other(own, |kept| cached = cached.saturating_add(kept.descriptor.cached()));
         if cached >= size {
@@ -252,24 +263,29 @@ impl<P: ManualPool> ThreadCaches<P> {
         }
     }
 
+    /// How many caches there are to look at.
+    fn count(&self) -> usize {
+        let _inside = Inside::enter();
+        self.queue.lock().count
+    }
+
     fn look_at_all(&self, own: *const Kept<P>) {
-        let count = {
+        let mut left = self.count();
+        while left != 0 {
+            let next = left.min(PASS);
             let _inside = Inside::enter();
-            self.queue.lock().count
-        };
-        for _ in 0..count.div_ceil(PASS) {
-            self.look_at_some(own);
+            let _others_wait = self.flushing.lock();
+            self.look_at_some(next, own);
+            left -= next;
         }
     }
 
-    /// Looks at the next caches, at most [`PASS`] of them and each once.
-    fn look_at_some(&self, own: *const Kept<P>) {
-        // All locks are taken inside, so that a child of a fork finds none of them taken. So a fork waits for one pass.
-        let _inside = Inside::enter();
-        let _others_wait = self.flushing.lock();
+    /// Looks at the next `most` caches, or at all, each once. The caller is inside, so that a fork waits for it, and a child
+    /// finds no lock taken; and is the only one.
+    fn look_at_some(&self, most: usize, own: *const Kept<P>) {
         let count = self.queue.lock().count;
         let mut barrier = None;
-        for _ in 0..count.min(PASS) {
+        for _ in 0..count.min(most) {
             self.look_at_next(own, || *barrier.get_or_insert_with(Membarrier::register));
         }
     }
@@ -304,17 +320,18 @@ impl<P: ManualPool> Kept<P> {
         if self.forks.load(Ordering::Relaxed) != forks() {
             return true;
         }
-        let activity = self.activity();
-        let is_idle = self.seen.replace(activity) == activity;
+        let uses = self.uses.load(Ordering::Relaxed);
+        let is_idle = self.seen.replace(uses) == uses;
         if !self.is_wanted.swap(false, Ordering::Relaxed) && !is_idle {
+            // So that its next use is counted.
+            self.descriptor.disarm();
             return false;
         }
         // Asked for only now, because it interrupts other threads.
         let Ok(barrier) = barrier() else { return false };
         self.descriptor.trip();
         barrier.heavy();
-        // SAFETY: a word of a thread that has not ended: it would wait for the lock first.
-        let is_at_rest = unsafe { self.slot.as_ref() }.is_at_rest();
+        let is_at_rest = self.slot.is_at_rest();
         if is_at_rest {
             // SAFETY: it was put before this was first in the queue. Its thread finds each class tripped, and waits for the lock.
             unsafe { self.cache() }.flush();

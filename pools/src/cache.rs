@@ -524,8 +524,13 @@ impl<'c, P: ManualPool> Cache<'c, P> {
     #[must_use = "a block for which there is no room is still allocated"]
     pub unsafe fn free_cached(&self, object: NonNull<u8>, layout: Layout) -> bool {
         let class = self.descriptor.classes().of(layout);
+        let words = self.descriptor.words(class);
+        // Otherwise damage would be met, and all lost, by an owner whose cache was tripped and may be used by another thread.
+        if LinkKey::CHECKS && words.count.load(Ordering::Relaxed) >= words.limit.load(Ordering::Relaxed) {
+            return false;
+        }
         // SAFETY: the caller gives up a block of the class of its layout.
-        let refused = unsafe { self.keep(class, self.descriptor.words(class), object) };
+        let refused = unsafe { self.keep(class, words, object) };
         if LinkKey::CHECKS
             && let Some(object) = refused
         {

@@ -75,36 +75,94 @@ fn what_all_threads_keep_is_returned() {
     assert!(used(&POOL) < OWN);
 }
 
-#[test]
-fn what_a_thread_keeps_is_returned_once_it_is_idle() {
-    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
-    const ROUNDS: usize = 4;
-    let barrier = Barrier::new(2);
-    let kept = thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            for _ in 0..ROUNDS {
-                use_cache(&POOL);
+/// Allocates and frees what a cache serves without its lock, once it has served it before.
+fn use_steadily(allocator: &impl GlobalAlloc) {
+    let objects = [16, 100, 300, 1000].map(|size| (filled(allocator, size, 8), size));
+    for (object, size) in objects {
+        // SAFETY: allocated above, freed once.
+        unsafe { free_filled(allocator, object, size, 8) };
+    }
+}
+
+/// Looks for idle threads while that many use their caches, in a steady state, and then while they do not. Returns the bytes
+/// that were used after each look, and at last.
+fn look<const LOOKS: usize>(
+    allocator: &'static CachedGlobalPool<impl ThreadCached>,
+    threads: usize,
+) -> ([usize; LOOKS], usize) {
+    let barrier = Barrier::new(threads + 1);
+    thread::scope(|scope| {
+        let uses = || {
+            use_cache(allocator);
+            for _ in 0..LOOKS {
+                use_steadily(allocator);
                 barrier.wait();
                 barrier.wait();
             }
-        });
-        let kept = [(); ROUNDS].map(|()| {
             barrier.wait();
-            POOL.flush_idle_threads();
-            let looked_at = used(&POOL);
-            POOL.flush_idle_threads();
-            POOL.flush_idle_threads();
-            let idle = used(&POOL);
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(uses)).collect();
+        let looks = [(); LOOKS].map(|()| {
             barrier.wait();
-            [looked_at, idle]
+            allocator.flush_idle_threads();
+            let used = used(allocator);
+            barrier.wait();
+            used
         });
-        thread.join().unwrap();
-        kept
-    });
-    for (round, [looked_at, idle]) in kept.into_iter().enumerate() {
-        assert!(looked_at > KEPT, "{looked_at} bytes in round {round}, in which it was used");
-        assert!(idle < 2 * OWN, "{idle} bytes in round {round}, since which it was not used");
+        allocator.flush_idle_threads();
+        allocator.flush_idle_threads();
+        let idle = used(allocator);
+        barrier.wait();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        (looks, idle)
+    })
+}
+
+#[test]
+fn what_a_thread_keeps_is_returned_once_it_is_idle() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    let (looks, idle) = look::<6>(&POOL, 1);
+    assert!(looks.iter().all(|&used| used > KEPT), "{looks:?} bytes while it was used");
+    assert!(idle < 2 * OWN, "{idle} bytes since it is not used");
+}
+
+/// One thread more than are looked at in a pass: none is looked at twice.
+#[test]
+fn threads_are_looked_at_once() {
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(1 << 30); }
+    POOL.pool().unwrap().extend(128 << 20).unwrap(); // so that no growth has threads looked at
+    let (looks, idle) = look::<4>(&POOL, 65);
+    assert!(looks.iter().all(|&used| used > 65 * KEPT), "{looks:?} bytes while they were used");
+    assert!(idle < 66 * OWN, "{idle} bytes since they are not used");
+}
+
+/// The destructor of a thread's key runs when those of its thread-local values have run. A cache that is made then is never
+/// returned, and others do not look at what the thread had.
+#[test]
+fn caches_of_threads_that_could_not_return_them_are_flushed() {
+    use core::ffi::{c_int, c_uint, c_void};
+
+    unsafe extern "C" {
+        fn pthread_key_create(key: *mut c_uint, end: extern "C" fn(*mut c_void)) -> c_int;
+        fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     }
+
+    cached_global_pool! { static POOL: Tlsf<ArenaVm> = || tlsf(256 << 20); }
+    extern "C" fn end(_: *mut c_void) {
+        use_cache(&POOL);
+    }
+    let mut key = 0;
+    // SAFETY: a place for a key, and a function of this program.
+    assert_eq!(unsafe { pthread_key_create(&raw mut key, end) }, 0);
+    for _ in 0..20 {
+        // SAFETY: the key was made above; the value is not used.
+        let set = move || unsafe { pthread_setspecific(key, core::ptr::without_provenance(1)) };
+        assert_eq!(thread::spawn(set).join().unwrap(), 0);
+        use_cache(&POOL);
+        POOL.flush_threads();
+    }
+    let left = used(&POOL);
+    assert!(left < 22 * OWN, "{left} bytes are kept");
 }
 
 /// More threads than are looked at in one pass; the pool grows while they start.

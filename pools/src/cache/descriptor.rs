@@ -124,8 +124,8 @@ impl CacheDescriptor {
         unsafe { self.words.get_unchecked(class) }
     }
 
-    /// Makes each class take the slow path at its next call, which arms it.
-    pub(crate) fn disarm(&self) {
+    /// Makes each class take the slow path at its next call, which arms it again; nothing is returned. Any thread may call this.
+    pub fn disarm(&self) {
         for words in self.words.iter().take(self.classes.as_slice().len()) {
             words.limit.swap(0, Ordering::AcqRel);
         }
