@@ -220,6 +220,7 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
             if local.asks_first() && K::watch_end() {
                 // Without a cache the thread goes to the pool, which refuses below if it refused here.
                 let _ = local.make(depot);
+                caches.look_for_new(local.own());
             }
             let ask = || {
                 let _inside = Inside::enter();

@@ -15,6 +15,9 @@ use crate::fork_gate::{Inside, forks};
 /// The caches that are looked at in one pass of the gate.
 const PASS: usize = 64;
 
+/// The caches that are looked at when a thread gets one.
+const LOOKS_FOR_NEW: usize = 8;
+
 /// A thread's cache, and the descriptor that it borrows, at an address that does not change.
 ///
 /// It lies in the pool, and is freed only by its thread, when that ends. If the thread could not do that, it stays, and can still be
@@ -215,10 +218,22 @@ impl<P: ManualPool> ThreadCaches<P> {
         let exchanged =
             self.looked_at.compare_exchange(looked_at, total, Ordering::Relaxed, Ordering::Relaxed);
         if exchanged.is_ok() && total > looked_at {
-            let _inside = Inside::enter();
-            if let Some(_others_go_on) = self.flushing.try_lock() {
-                self.look_at_some(PASS, own);
-            }
+            self.try_look(PASS, own);
+        }
+    }
+
+    /// The same, of a few threads, when another thread has got a cache: so there are looks as there are caches.
+    pub(crate) fn look_for_new(&self, own: *const Kept<P>) {
+        if !Inside::is_inside() {
+            self.try_look(LOOKS_FOR_NEW, own);
+        }
+    }
+
+    /// Looks at the next `most` caches, unless another thread looks.
+    fn try_look(&self, most: usize, own: *const Kept<P>) {
+        let _inside = Inside::enter();
+        if let Some(_others_go_on) = self.flushing.try_lock() {
+            self.look_at_some(most, own);
         }
     }
 
