@@ -16,7 +16,7 @@ laws! {
     fn an_exponent_beyond_the_word_is_no_seal(addr: usize, size: usize, exponent: u8)
     given exponent as u32 >= usize::BITS; {
         let seal = FenceSeal { addr, size };
-        seal.align_in(seal.of_align(1) ^ exponent as usize * (usize::MAX / 0xff)).is_none()
+        seal.align_in(seal.of_align(1) ^ (exponent as usize * (usize::MAX / 0xff))).is_none()
     }
 
     /// Whichever byte of a seal is changed, it is none.
