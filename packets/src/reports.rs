@@ -114,7 +114,7 @@ impl Call {
         self.0.report(|pool| Event::PacketCall {
             pool,
             cache,
-            ring,
+            packet_ring: ring,
             asked,
             start,
             length,

@@ -50,7 +50,7 @@ impl Account {
             }
             Fields::Trip { requests, .. } => self.trips = self.trips.wrapping_add(requests),
             Fields::DestroyPool { pool, .. } => self.rings.retain(|&(of, _), _| of != pool),
-            Fields::PacketCall { pool, ring, moved, call, error, .. } if ring != 0 => {
+            Fields::PacketCall { pool, packet_ring: ring, moved, call, error, .. } if ring != 0 => {
                 let counts = self.rings.entry((pool, ring)).or_default();
                 let count = match call.as_str() {
                     _ if error.as_str() != Some("") => &mut counts.refused,

@@ -359,7 +359,18 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 let (from, to) = (layout(size, align)?, layout(new_size, new_align)?);
                 (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
             }
-            Fields::PacketCall { pool, cache, ring, asked, start, length, trips, call, error, .. } => {
+            Fields::PacketCall {
+                pool,
+                cache,
+                packet_ring: ring,
+                asked,
+                start,
+                length,
+                trips,
+                call,
+                error,
+                ..
+            } => {
                 let call = PacketCall { name: call, ring, asked, start, length, trips, error };
                 (pool, cache, Call::Packet(call))
             }

@@ -245,13 +245,23 @@ impl Seen {
                 })
             }
             Fields::PacketCall {
-                pool, cache, ring, asked, start, length, moved, trips, call, error, ..
+                pool,
+                cache,
+                packet_ring,
+                asked,
+                start,
+                length,
+                moved,
+                trips,
+                call,
+                error,
+                ..
             } => {
                 compared!(
                     PacketCall {
                         pool: number(pool),
                         cache: buffer_at(cache),
-                        ring: number(ring),
+                        packet_ring: number(packet_ring),
                         asked: number(asked),
                         start: number(start),
                         length: number(length),

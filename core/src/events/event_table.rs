@@ -405,7 +405,7 @@ macro_rules! for_each_event {
                 /// The cache, among those that are there at the same time.
                 cache: Addr as Handle,
                 /// The number of the ring.
-                ring: u32 as Number,
+                packet_ring: u32 as Number,
                 /// How many units were asked for or passed, or which offset or unit a device named.
                 asked: u64 as Number,
                 /// Where data begin in the unit that was named.

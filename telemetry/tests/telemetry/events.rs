@@ -254,7 +254,7 @@ pub(crate) fn all_events() -> Vec<Expected> {
             Event::PacketCall {
                 pool,
                 cache: buffer,
-                ring: 3,
+                packet_ring: 3,
                 asked: 0x4080,
                 start: 128,
                 length: 60,
@@ -264,7 +264,14 @@ pub(crate) fn all_events() -> Vec<Expected> {
                 error: "",
             },
             EventKind::PacketCall,
-            vec![("ring", 3), ("asked", 0x4080), ("start", 128), ("length", 60), ("moved", 1), ("trips", 2)],
+            vec![
+                ("packet_ring", 3),
+                ("asked", 0x4080),
+                ("start", 128),
+                ("length", 60),
+                ("moved", 1),
+                ("trips", 2),
+            ],
             vec![("call", "complete"), ("error", "")],
         ),
         (
