@@ -27,6 +27,7 @@ const DEPOT: usize = 4 << 20;
 /// The bytes that an arena has for its pool at least if the depot cuts small blocks from slabs: sixteen times what those take of
 /// which each class uses one.
 const ROOM_FOR_SLABS: usize = 32 << 20;
+
 /// By how many bytes a pool grows until idle threads are looked for.
 const GROWTH: usize = 1 << 20;
 
@@ -204,9 +205,9 @@ impl<K: ThreadCached> CachedGlobalPool<K> {
         without_unwinding(|| K::local(|local| K::home().caches.flush(local.own())));
     }
 
-    /// As [`flush_threads`](Self::flush_threads), of the threads that have not used their caches since they were last looked at for
-    /// this. Call it now and then, from any thread. The allocator does it by itself for some threads each time that
-    /// the pool has grown by a MiB; if the process is confined to some system calls, `membarrier` has to be one of them, or be refused by
+    /// As [`flush_threads`](Self::flush_threads), of the threads that have not used their caches since they were last
+    /// looked at. Call it now and then, from any thread. The allocator does it by itself for some threads each time that
+    /// the pool has grown by a MiB, or a thread gets its cache; if the process is confined to some system calls, `membarrier` has to be one of them, or be refused by
     /// an error.
     pub fn flush_idle_threads(&self) {
         without_unwinding(|| K::local(|local| K::home().caches.flush_idle(local.own())));

@@ -253,3 +253,29 @@ fn a_link_in_a_cache_written_over_is_not_followed() {
         }
     }
 }
+
+/// A cache that is tripped may be used by another thread, which has its lock. So what needs no lock leaves all as it is, and
+/// the free that does notices (design/hardening.md `.cache`).
+#[test]
+fn a_tripped_cache_does_not_meet_damage_at_once() {
+    let mut memory = memory(24);
+    let arena = arena(&mut memory);
+    let pool = mvff(&arena);
+    let descriptor = CacheDescriptor::new(classes());
+    let cache = Cache::create(&pool, &descriptor).unwrap();
+    let own = layout(SIZE, 8);
+    let objects = [(); 2].map(|()| cache.alloc(own).unwrap());
+    for object in objects {
+        // SAFETY: allocated from this cache above, with this layout.
+        unsafe { cache.free(object, own) };
+    }
+    let kept = descriptor.cached();
+    descriptor.trip();
+    // SAFETY: not upheld: freed twice, which is the fault that is looked for.
+    assert!(!unsafe { cache.free_cached(objects[0], own) });
+    assert_eq!(descriptor.cached(), kept);
+    cache.check(CheckLevel::Deep).unwrap();
+    // SAFETY: not upheld: freed twice, by the way that takes the lock.
+    unsafe { cache.free(objects[0], own) };
+    assert_eq!(cache.alloc(own), Err(Error::Damaged));
+}

@@ -40,7 +40,7 @@ pub mod untrue;
 pub mod values;
 
 // What files name from the root of their crates.
-pub use packets::error::PacketError;
+use packets::error::PacketError;
 pub use values::addr::{ADDRESS_CEILING, Addr, AddrRange, INLINE_SIZE_MAX};
 pub use values::align::Align;
 
