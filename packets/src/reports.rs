@@ -90,7 +90,6 @@ pub(crate) struct Called {
     pub(crate) cache: Addr,
     pub(crate) ring: u32,
     pub(crate) asked: u64,
-    pub(crate) start: u32,
     pub(crate) length: u32,
     pub(crate) moved: usize,
     pub(crate) trips: usize,
@@ -98,7 +97,7 @@ pub(crate) struct Called {
 }
 
 impl Call {
-    /// Reports a unit that the call moves.
+    /// Reports a unit that the call moves or names.
     pub(crate) fn unit(&self, Held { number, start, length }: Held) {
         self.0.report(|pool| Event::PacketUnit { pool, unit: number, start, length });
     }
@@ -110,13 +109,12 @@ impl Call {
 
     /// Reports the call, after its units, and ends it.
     pub(crate) fn end(self, called: Called) {
-        let Called { call, cache, ring, asked, start, length, moved, trips, error } = called;
+        let Called { call, cache, ring, asked, length, moved, trips, error } = called;
         self.0.report(|pool| Event::PacketCall {
             pool,
             cache,
             packet_ring: ring,
             asked,
-            start,
             length,
             moved,
             trips,

@@ -270,8 +270,8 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
             let reported = self.pool.reports.begin();
             let error = self.counts.refuse(PacketError::Overrun { offset, length, room: 0 });
             if let Some(reported) = reported {
-                let called = self.called("complete number");
-                reported.end(Called { asked: number.into(), start, length, error: error.name(), ..called });
+                reported.unit(Held { number, start, length });
+                reported.end(Called { error: error.name(), ..self.called("complete number") });
             }
             return Err(error);
         }

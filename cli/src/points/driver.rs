@@ -360,18 +360,9 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
                 (pool, 0, Call::Resize { object, from, to, resized: (resized != 0).then_some(resized) })
             }
             Fields::PacketCall {
-                pool,
-                cache,
-                packet_ring: ring,
-                asked,
-                start,
-                length,
-                trips,
-                call,
-                error,
-                ..
+                pool, cache, packet_ring: ring, asked, length, trips, call, error, ..
             } => {
-                let call = PacketCall { name: call, ring, asked, start, length, trips, error };
+                let call = PacketCall { name: call, ring, asked, length, trips, error };
                 (pool, cache, Call::Packet(call))
             }
             _ => return Err(SECOND_ARENA),

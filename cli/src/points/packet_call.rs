@@ -18,7 +18,6 @@ pub(super) struct PacketCall {
     pub(super) name: Text,
     pub(super) ring: u64,
     pub(super) asked: u64,
-    pub(super) start: u64,
     pub(super) length: u64,
     pub(super) trips: u64,
     pub(super) error: Text,

@@ -129,7 +129,7 @@ impl<'a, A: Arena, const SIZE: usize> Packets<'a, A, SIZE> {
     }
 
     fn make(&mut self, cache: u64, call: PacketCall, units: &[Unit]) -> Result<(), Impossible> {
-        let PacketCall { name, ring, asked, start, length, trips, error } = call;
+        let PacketCall { name, ring, asked, length, trips, error } = call;
         self.trip(trips)?;
         let one = |units: &[Unit]| if let [unit] = *units { Ok(unit) } else { Err(OTHER_UNITS) };
         let word = |word: u64| u32::try_from(word).map_err(|_| OUTSIDE);
@@ -165,7 +165,7 @@ impl<'a, A: Arena, const SIZE: usize> Packets<'a, A, SIZE> {
                 completed.into_iter().for_each(|packet| self.hold(packet));
             }
             "complete number" => {
-                let [number, start, length] = [word(asked)?, word(start)?, word(length)?];
+                let Unit { number, start, length } = one(units)?;
                 let completed = self.ring(ring)?.complete_number(number, start, length);
                 completed.into_iter().for_each(|packet| self.hold(packet));
             }

@@ -245,17 +245,7 @@ impl Seen {
                 })
             }
             Fields::PacketCall {
-                pool,
-                cache,
-                packet_ring,
-                asked,
-                start,
-                length,
-                moved,
-                trips,
-                call,
-                error,
-                ..
+                pool, cache, packet_ring, asked, length, moved, trips, call, error, ..
             } => {
                 compared!(
                     PacketCall {
@@ -263,7 +253,6 @@ impl Seen {
                         cache: buffer_at(cache),
                         packet_ring: number(packet_ring),
                         asked: number(asked),
-                        start: number(start),
                         length: number(length),
                         moved: number(moved),
                         trips: number(trips)

@@ -387,7 +387,7 @@ macro_rules! for_each_event {
                 /// The name of the object's type, if the call that allocates it names one.
                 type_name: Option<&'static str>,
             }
-            /// A unit of a pool of packets that the next [`PacketCall`](Self::PacketCall) of this thread moves.
+            /// A unit of a pool of packets that the next [`PacketCall`](Self::PacketCall) of this thread moves or names.
             17: PacketUnit, packet_unit, since "0.1.0", of arena {
                 /// The pool.
                 pool: PoolId as Number,
@@ -406,10 +406,8 @@ macro_rules! for_each_event {
                 cache: Addr as Handle,
                 /// The number of the ring.
                 packet_ring: u32 as Number,
-                /// How many units were asked for or passed, or which offset or unit a device named.
+                /// How many units were asked for or passed, or which offset a device named.
                 asked: u64 as Number,
-                /// Where data begin in the unit that was named.
-                start: u32 as Bytes,
                 /// The bytes of data that were named; of a burst, the units that it had.
                 length: u32 as Bytes,
                 /// How many units were moved, each of which has a [`PacketUnit`](Self::PacketUnit) before this, unless they

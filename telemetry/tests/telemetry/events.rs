@@ -256,7 +256,6 @@ pub(crate) fn all_events() -> Vec<Expected> {
                 cache: buffer,
                 packet_ring: 3,
                 asked: 0x4080,
-                start: 128,
                 length: 60,
                 moved: 1,
                 trips: 2,
@@ -264,14 +263,7 @@ pub(crate) fn all_events() -> Vec<Expected> {
                 error: "",
             },
             EventKind::PacketCall,
-            vec![
-                ("packet_ring", 3),
-                ("asked", 0x4080),
-                ("start", 128),
-                ("length", 60),
-                ("moved", 1),
-                ("trips", 2),
-            ],
+            vec![("packet_ring", 3), ("asked", 0x4080), ("length", 60), ("moved", 1), ("trips", 2)],
             vec![("call", "complete"), ("error", "")],
         ),
         (

@@ -118,6 +118,7 @@ fn expected() -> Vec<String> {
         ("arena", 1),
         ("pool", 9),
         ("buffer", 0xb000),
+        ("cache", 0xb000),
         ("heap", 0xb000),
         ("root", 0xb000),
         ("segment", 0xb000),
