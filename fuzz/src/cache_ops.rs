@@ -17,7 +17,7 @@ const MENU: Menu =
 /// If any of that does not hold.
 pub fn cache_ops(data: &[u8]) {
     let mut choices = Choices::new(data);
-    let Some(classes) = draw_classes(&mut choices) else { return };
+    let Some(classes) = draw_classes(1, &mut choices) else { return };
     with_arena(ARENA_SIZE, GRAIN, |arena| {
         let options = MvffOptions { extend_by: 2 * GRAIN, ..MvffOptions::default() };
         let pool = Mvff::create(arena, options).unwrap();
@@ -35,14 +35,14 @@ pub fn cache_ops(data: &[u8]) {
     });
 }
 
-/// Up to four classes, each larger than the one before.
-fn draw_classes(choices: &mut Choices<'_>) -> Option<CacheClasses> {
+/// Up to four classes, each larger than the one before, of which each keeps at least so many blocks.
+pub(crate) fn draw_classes(least: usize, choices: &mut Choices<'_>) -> Option<CacheClasses> {
     const STEP: usize = 2 * size_of::<usize>();
     let mut size = 0;
     let mut classes = Vec::new();
     for _ in 0..=choices.byte()? % 4 {
         size += STEP * (1 + choices.below(16)?);
-        classes.push(CacheClass { size, count: 1 + choices.below(12)? });
+        classes.push(CacheClass { size, count: least + choices.below(12)? });
     }
     Some(CacheClasses::new(&classes).unwrap())
 }

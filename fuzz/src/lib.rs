@@ -9,6 +9,7 @@ mod cache_ops;
 #[cfg(not(test))]
 mod datagram_bytes;
 mod debug_misuse;
+mod depot_ops;
 mod fast_path_sums;
 #[cfg(not(test))]
 mod feed_bytes;
@@ -31,6 +32,7 @@ pub use cache_ops::cache_ops;
 #[cfg(not(test))]
 pub use datagram_bytes::datagram_bytes;
 pub use debug_misuse::debug_misuse;
+pub use depot_ops::depot_ops;
 pub use fast_path_sums::fast_path_sums;
 #[cfg(not(test))]
 pub use feed_bytes::feed_bytes;

@@ -61,6 +61,7 @@ targets!(
     cache_ops,
     datagram_bytes,
     debug_misuse,
+    depot_ops,
     fast_path_sums,
     feed_bytes,
     gc_ops,

@@ -31,6 +31,8 @@ pub enum Slack {
     /// An amount that changes only with the extents, whose ends may be of no
     /// use.
     OfExtents,
+    /// At most this many bytes, and none if nothing is live or kept.
+    Within(usize),
 }
 
 impl Slack {
@@ -43,6 +45,9 @@ impl Slack {
                     !same_extents || now == before,
                     "{operation:?}: {now} bytes unaccounted for, {before} before"
                 );
+            }
+            Self::Within(most) => {
+                assert!(now <= most, "{now} bytes neither free nor live after {operation:?}")
             }
         }
     }
