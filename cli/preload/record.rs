@@ -83,6 +83,23 @@ fn ring() -> Option<&'static Ring> {
     }
 }
 
+/// Has [`process_ends`] called when the process ends by `exit`, or by the end of `main`.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = process_ends;
+
+/// Notes how much memory the process had. The recorder may have had no time to look.
+extern "C" fn process_ends() {
+    // SAFETY: once set, the page stays mapped.
+    let own = unsafe { OWN.load(Ordering::Acquire).as_ref() };
+    if let Some(own) = own.filter(|own| own.state.load(Ordering::Acquire) == ON)
+        // SAFETY: the state says that the ring is mapped; it stays so.
+        && let Some(ring) = unsafe { own.ring.load(Ordering::Relaxed).as_ref() }
+    {
+        ring.peak_resident.store(system::peak_resident(), Ordering::Relaxed);
+    }
+}
+
 /// Makes a ring, if that is not done and this process is recorded.
 #[cold]
 #[inline(never)]

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Written last when a ring or control page is ready; counted up when the layout changes.
-pub const READY: u32 = 0x7470_0002;
+pub const READY: u32 = 0x7470_0003;
 
 /// The most bytes of the name of a program.
 const NAME: usize = 64;
@@ -45,6 +45,8 @@ pub struct Ring {
     pub threads: AtomicU32,
     /// Set when either side has given up: nothing more is written.
     pub off: AtomicU32,
+    /// The most memory that the process had resident, in KiB, if it has ended by itself; zero before.
+    pub peak_resident: AtomicU32,
     /// Threads that wait for room, and the word that they wait on.
     pub waiting: AtomicU32,
     pub room: AtomicU32,

@@ -19,6 +19,7 @@ unsafe extern "C" {
     fn getenv(name: *const c_char) -> *const c_char;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
     fn close(descriptor: c_int) -> c_int;
+    fn read(descriptor: c_int, into: *mut u8, size: usize) -> isize;
     fn getrlimit64(resource: c_int, limit: *mut [u64; 2]) -> c_int;
     fn posix_fallocate64(descriptor: c_int, from: i64, length: i64) -> c_int;
     fn mmap(
@@ -39,6 +40,7 @@ const RTLD_LAZY: c_int = 1;
 const RTLD_NOLOAD: c_int = 4;
 const EFBIG: c_int = 27;
 const RLIMIT_FSIZE: c_int = 1;
+const O_RDONLY: c_int = 0;
 const O_RDWR: c_int = 2;
 const O_CREAT: c_int = 0o100;
 const O_EXCL: c_int = 0o200;
@@ -63,6 +65,23 @@ pub(crate) fn program() -> &'static CStr {
     }
     // SAFETY: a text that ends with a zero. It is one of the program's arguments, and stays where it is.
     unsafe { CStr::from_ptr(name) }
+}
+
+/// The most memory that this program had resident, in KiB; zero if that is not known. The peak of `getrusage` may be that of
+/// the program that this one was executed by.
+pub(crate) fn peak_resident() -> u32 {
+    let mut status = [0; 4096];
+    // SAFETY: a text that ends with a zero; there is room for what is read.
+    let length = unsafe {
+        let file = open(c"/proc/self/status".as_ptr(), O_RDONLY | O_CLOEXEC);
+        let length = read(file, status.as_mut_ptr(), status.len());
+        close(file);
+        length
+    };
+    let status = usize::try_from(length).ok().and_then(|length| status.get(..length)).unwrap_or_default();
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmHWM:"));
+    let digits = line.unwrap_or_default().iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number: u32, digit| number.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')))
 }
 
 /// The error number of this thread.

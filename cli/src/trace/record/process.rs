@@ -134,10 +134,15 @@ impl Process {
         }
         self.looked = Some(Instant::now());
         if let Some(bytes) = status::bytes(&format!("/proc/{}/status", self.pid), "VmHWM") {
-            // The part of its ring that it has written to is the recorder's.
-            let ring = self.ring.head().min(SLOTS) * (size_of::<Ring>() as u64 / SLOTS);
-            self.converter.note_resident(bytes.saturating_sub(ring));
+            self.note_resident(bytes);
         }
+    }
+
+    /// Notes how much memory the process has had resident at most, its ring included.
+    fn note_resident(&mut self, bytes: u64) {
+        // The part of its ring that it has written to is the recorder's.
+        let ring = self.ring.head().min(SLOTS) * (size_of::<Ring>() as u64 / SLOTS);
+        self.converter.note_resident(bytes.saturating_sub(ring));
     }
 
     /// Writes what is left behind an operation that was begun and not finished.
@@ -170,6 +175,10 @@ impl Process {
         while self.drain() {}
         if self.ring.is_whole() {
             self.drain_rest();
+            let said = self.ring.peak_resident.load(Ordering::Relaxed);
+            if said != 0 {
+                self.note_resident(u64::from(said) << 10);
+            }
         }
         let cut = match self.failure {
             Some(error) => Some(Refusal(&error).to_string()),
@@ -208,5 +217,26 @@ mod tests {
         let recorded = process.finish("test");
         assert_eq!(recorded.summary.steps, 1);
         assert!(recorded.cut.unwrap().contains("shorter"));
+    }
+
+    /// What the recorder sees while the process runs, and what the process says at its end: the greater counts, without the ring.
+    #[test]
+    fn memory_is_looked_at_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let peak = |pid: u32, told: u32| {
+            let (path, trace) = (folder.path().join("0"), folder.path().join("trace"));
+            let ring = Shared::<Ring>::create(&path).unwrap();
+            ring.pid.store(pid, Ordering::Relaxed);
+            ring.peak_resident.store(told, Ordering::Relaxed);
+            ring.ready.store(READY, Ordering::Release);
+            let mapped = Process::open(&path).unwrap().unwrap();
+            let process = Process::begin(mapped, TraceFile::create(&trace).unwrap(), Vec::new()).unwrap();
+            process.finish("test").summary.peak_resident
+        };
+        let own = peak(std::process::id(), 0).unwrap();
+        assert!((1 << 20..1 << 40).contains(&own), "{own}");
+        assert_eq!(peak(std::process::id(), u32::MAX), Some(u64::from(u32::MAX) << 10));
+        // No process has this number.
+        assert_eq!((peak(u32::MAX >> 1, 0), peak(u32::MAX >> 1, 5)), (None, Some(5 << 10)));
     }
 }
