@@ -21,8 +21,11 @@ const CLASS_SIZE: usize = 64 << 10;
 const CLASS_COUNT: usize = 128;
 /// The largest size that caches serve, in bytes, with words of eight bytes.
 const LARGEST: usize = 1024 * CacheClass::ALIGN;
-/// The bytes that the depot may keep, besides slabs.
+/// The bytes that a depot without slabs may keep.
 const DEPOT: usize = 4 << 20;
+/// The bytes that a depot may keep besides slabs: enough for what threads exchange. More would keep blocks in the order in which
+/// they were freed, and what is built of these lies scattered (design/cache.md `.slab.aged`).
+const DEPOT_BESIDE_SLABS: usize = 512 << 10;
 
 /// The bytes that an arena has for its pool at least if the depot cuts small blocks from slabs: sixteen times what those take of
 /// which each class uses one.
@@ -64,7 +67,7 @@ impl<P: ManualPool + Send + Sync> GlobalHome<P> {
             let arena = pool.header().arena().sizes();
             let has_room = arena.reserved.min(arena.commit_limit) >= ROOM_FOR_SLABS;
             Ok(if has_room {
-                Depot::with_slabs(pool, classes, DEPOT)
+                Depot::with_slabs(pool, classes, DEPOT_BESIDE_SLABS)
             } else {
                 Depot::new(pool, classes, DEPOT)
             })

@@ -13,10 +13,12 @@
 //! | `scaling` | from one thread to two |
 //! | `trips` | what trips cost |
 //! | `tails` | how long single allocations take at worst |
+//! | `aged` | a structure built again, in memory that was freed in random order |
 //! | `churn` | fragmentation |
 //! | `growth` | growing to many live objects |
 //! | `startup` | how long reserving takes |
 
+mod aged;
 mod bulk;
 mod by_layout;
 mod churn;
@@ -38,6 +40,7 @@ mod window;
 
 use crate::table::Table;
 
+pub use aged::{Aged, CONTENDERS as AGED, run_aged};
 pub use growth::measure as measure_growth;
 pub use pair::run_one as run_pairs;
 

@@ -3,6 +3,7 @@
 // On other systems, and under Miri, the arena takes its addresses from the global allocator.
 #![cfg(all(target_os = "linux", not(miri)))]
 
+mod aged;
 mod burst;
 mod forks;
 mod rest;

@@ -86,6 +86,8 @@ impl<'p, P: ManualPool> Depot<'p, P> {
     ///   is free there.
     /// - Each class of up to 1 KiB that is used has a slab of its own: the 32 of a whole program take 2 MiB. So the pool should have
     ///   at least ten times as much.
+    /// - What the depot keeps besides slabs is allocated in the order in which it was freed, so lies scattered if that was random: half
+    ///   a MiB as `bound` is enough for what threads exchange.
     /// - A slab returns to the pool only if none of its blocks is in use: one object that stays keeps 64 KiB from all other sizes. If
     ///   the pool has a limit and a few objects outlive many, use [`Depot::new`].
     ///
