@@ -159,6 +159,21 @@ start:
   ret i8 1
 }
 
+define i8 @strange_an_assumption_of_a_place(i32 %a) {
+start:
+  %word = alloca i32, align 4
+  call void @llvm.assume(i1 true) [ "align"(ptr %word, i64 64) ]
+  ret i8 1
+}
+
+define i8 @strange_a_load_of_a_range(i32 %a) {
+start:
+  %word = alloca i32, align 4
+  store i32 %a, ptr %word, align 4
+  %again = load i32, ptr %word, align 4, !range !0
+  ret i8 1
+}
+
 define i8 @strange_a_place_of_any_size(ptr %a) {
 start:
   %word = load i32, ptr %a, align 4

@@ -602,6 +602,8 @@ class Function:
                 raise Refused(f"the call {line.text}")
             operands.append(self.value(line, part))
             line.take(",")
+        if "[" in line.tokens[line.at:]:
+            raise Refused(f"what else is said of the call {line.text}")
         result = self.intrinsic(callee.split(".")[1:], kind, operands, line)
         if bounds and isinstance(result, Number):
             result.poison = either(result.poison, z3.Not(self.within(result.bits, bounds)))
@@ -725,6 +727,8 @@ class Function:
         place = self.typed(line)
         if kind == "ptr":
             raise Refused(f"a load of a pointer: {line.text}")
+        if "!range" in line.tokens:
+            raise Refused(f"a load of a range: {line.text}")
         size, _ = sizes(kind, self.module.pointer)
         self.fail(self.outside(place, size), "a load from outside of an object")
         parts = [self.read(place.thing, number) for number in self.cells(place, size)]
