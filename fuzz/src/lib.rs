@@ -16,6 +16,7 @@ mod feed_bytes;
 #[cfg(not(test))]
 mod gc_ops;
 mod land_ops;
+mod laws;
 mod manual;
 mod memory;
 mod mfs_ops;
@@ -39,6 +40,7 @@ pub use feed_bytes::feed_bytes;
 #[cfg(not(test))]
 pub use gc_ops::gc_ops;
 pub use land_ops::land_ops;
+pub use laws::laws;
 pub use mfs_ops::mfs_ops;
 pub use mvff_ops::mvff_ops;
 pub use mvt_ops::mvt_ops;

@@ -66,6 +66,7 @@ targets!(
     feed_bytes,
     gc_ops,
     land_ops,
+    laws,
     mfs_ops,
     mvff_ops,
     mvt_ops,

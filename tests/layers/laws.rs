@@ -16,6 +16,9 @@ const OTHERS: &str = "verify/programs/laws/others.tsv";
 const CRATES: [&str; 8] =
     ["core/src", "ap/src", "pools/src", "packets/src", "arena-vm/src", "gc/src", "adaptors/src", "xdp/src"];
 
+/// The crates that serve no memory, and yet have pointers into it: of these the files with unsafe code.
+const WITH_POINTERS: [&str; 3] = ["contract/src", "stack/src", "telemetry/src"];
+
 /// What sums that may leave their bounds, or that are about alignment and bits, are made by.
 const SUMS: [&str; 13] = [
     "checked_add",
@@ -33,8 +36,11 @@ const SUMS: [&str; 13] = [
     "round_",
 ];
 
-/// Sums that overflow in silence if the build has no checks: in files with unsafe code.
+/// Sums that overflow in silence if the build has no checks.
 const PLAIN: [&str; 7] = [" + ", " - ", " * ", " << ", " += ", " -= ", " *= "];
+
+/// Where a pointer moves on the same line that says it is unsafe.
+const POINTERS: [&str; 5] = [".add(", ".sub(", ".byte_add(", ".byte_sub(", ".offset("];
 
 /// What a file may use beside constants: values that are numbers, and what shows them.
 const VALUES: [&str; 6] = ["Addr", "AddrRange", "Align", "Layout", "Tract", "fmt"];
@@ -46,15 +52,23 @@ fn taken_in(program: &[Text]) -> Vec<String> {
     paths.map(|path| path.trim_start_matches("../").to_owned()).collect()
 }
 
+/// A file in front of the tests in it. A line for tests in a file of their own ends nothing.
+fn in_front_of_tests(text: &str) -> &str {
+    let are_here = |at: &usize| {
+        let mut lines = text[*at..].lines();
+        lines
+            .next()
+            .is_some_and(|line| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test"))
+            && lines.next().is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
+    };
+    let end = text.match_indices("#[cfg(").map(|(at, _)| at).find(are_here);
+    &text[..end.unwrap_or(text.len())]
+}
+
 /// The names that a file imports in front of its tests.
 fn imported(text: &str) -> Vec<&str> {
-    let code = text
-        .split("#[cfg(test)]")
-        .next()
-        .and_then(|code| code.split("#[cfg(all(test").next())
-        .unwrap_or(text);
     let mut names = Vec::new();
-    for statement in code.split(';') {
+    for statement in in_front_of_tests(text).split(';') {
         let Some(at) = statement.find("use ").filter(|at| *at == 0 || statement[..*at].ends_with('\n'))
         else {
             continue;
@@ -67,13 +81,19 @@ fn imported(text: &str) -> Vec<&str> {
 
 /// Whether a file has such sums, in front of its tests and beside its comments.
 fn has_sums(file: &Text) -> bool {
-    let code = file.text.split("#[cfg(test)]").next().unwrap_or_default();
-    let code = code.split("#[cfg(all(test").next().unwrap_or_default();
-    let lines: Vec<_> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    let mut lines =
+        in_front_of_tests(&file.text).lines().map(|line| line.split("//").next().unwrap_or_default());
     let has_bounds =
-        |line: &&str| SUMS.iter().any(|sum| line.contains(sum) && !line.contains(&format!("fn {sum}")));
-    let is_unsafe = lines.iter().any(|line| line.contains("unsafe"));
-    lines.iter().any(has_bounds) || is_unsafe && lines.iter().any(|line| is_plain_sum(line))
+        |line: &str| SUMS.iter().any(|sum| line.contains(sum) && !line.contains(&format!("fn {sum}")));
+    let moves_pointer =
+        |line: &str| line.contains("unsafe {") && POINTERS.iter().any(|moves| line.contains(moves));
+    lines.any(|line| has_bounds(line) || is_plain_sum(line) || moves_pointer(line))
+}
+
+/// Whether a file has unsafe code in front of its tests.
+fn is_unsafe(file: &Text) -> bool {
+    let code = in_front_of_tests(&file.text).lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.into_iter().any(|line| line.contains("unsafe "))
 }
 
 /// Whether a line has a plain operator between numbers, and not between traits, whose names begin with one capital or have a path,
@@ -82,11 +102,12 @@ fn is_plain_sum(line: &str) -> bool {
     let code: String = line.split('"').step_by(2).collect();
     PLAIN.iter().any(|operator| {
         code.match_indices(operator).any(|(at, _)| {
-            let before = code[..at].chars().next_back();
+            let before = code[..at].trim_start().chars().next_back();
             let rest = &code[at + operator.len()..];
             let mut behind = rest.chars();
             let (first, second) = (behind.next().unwrap_or(' '), behind.next().unwrap_or(' '));
-            let is_number = before.is_some_and(|c| c.is_alphanumeric() || "_)]".contains(c));
+            // A line may begin with an operator: what it is of ends the line before.
+            let is_number = before.is_none_or(|c| c.is_alphanumeric() || "_)]".contains(c));
             let path = rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_').strip_prefix("::");
             let has_path = path.is_some_and(|path| path.starts_with(char::is_alphabetic));
             let is_trait = first.is_uppercase() && second.is_lowercase() || "'?".contains(first) || has_path;
@@ -117,12 +138,23 @@ fn unaccounted(files: &[Text], with_laws: &[String], others: &str, page: &str) -
     wrong
 }
 
+/// Whether a line is there under a condition, or says something else under one; tests in a file of their own are not.
+fn is_conditional(line: &str) -> bool {
+    let line = line.split("//").next().unwrap_or_default();
+    ["#[cfg(", "#[cfg_attr(", "cfg!(", "macro_rules!", "include!("].iter().any(|mark| line.contains(mark))
+        && !line.starts_with("#[cfg(test)]")
+}
+
 /// What is wrong with files that laws take in. A function of another such file may be used.
 fn impure(files: &[Text]) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in files {
         if !file.text.contains("#![forbid(unsafe_code)]") {
             wrong.push(format!("{} does not forbid unsafe code", file.path));
+        }
+        // What the program takes in is what every build has.
+        if let Some(line) = in_front_of_tests(&file.text).lines().find(|line| is_conditional(line)) {
+            wrong.push(format!("{} has a condition: {}", file.path, line.trim()));
         }
         let is_constant =
             |name: &str| name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
@@ -167,6 +199,12 @@ fn files_that_use_more_are_found() {
             vec!["x.rs uses AtomicUsize", "x.rs uses Ordering"],
         ),
         (format!("{pure}#[cfg(test)]\nmod tests {{ use std::vec::Vec; }}"), vec![]),
+        (
+            format!(
+                "{pure}#[cfg(test)]\nmod tests;\nuse std::vec::Vec;\n    #[cfg(feature = \"f\")]\nfn f() {{}}"
+            ),
+            vec!["x.rs has a condition: #[cfg(feature = \"f\")]", "x.rs uses Vec"],
+        ),
     ] {
         assert_eq!(impure(&[source("x.rs", &text)]), wrong, "{text}");
     }
@@ -178,28 +216,34 @@ fn files_that_use_more_are_found() {
 fn every_file_with_sums_has_laws_or_a_reason() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-    let mut files: Vec<_> = CRATES.iter().flat_map(|folder| repository::texts(folder, &["rs"])).collect();
+    let mut files: Vec<_> =
+        WITH_POINTERS.iter().flat_map(|folder| repository::texts(folder, &["rs"])).collect();
+    files.retain(is_unsafe);
+    files.extend(CRATES.iter().flat_map(|folder| repository::texts(folder, &["rs"])));
     files.retain(|file| !file.path.contains("/tests/") && !file.path.ends_with("tests.rs"));
     let with_laws = taken_in(&repository::texts(PROGRAM, &["rs"]));
     assert_eq!(unaccounted(&files, &with_laws, &read(OTHERS), &read("design/laws.md")), [""; 0]);
 }
 
 #[test]
-fn plain_sums_beside_unsafe_code_are_found() {
+fn sums_are_found() {
     for (line, is_sum) in [
         ("let end = begin + 1;", true),
         ("place(at - FIRST)", true),
         ("self.words[index] << shift", true),
         ("count += 1;", true),
+        ("    + 1", true),
+        ("let byte = unsafe { base.add(offset) };", true),
+        ("counts.add(1);", false),
         ("at + size_of::<usize>()", true),
         ("fn f<T: Copy + Send>() -> impl Sized + 'static {}", false),
         ("trait Shown: Sync + fmt::Debug {}", false),
         ("let place = *first;", false),
         ("line(\"a + b\")", false),
     ] {
-        assert_eq!(is_plain_sum(line), is_sum, "{line}");
-        assert_eq!(has_sums(&source("x.rs", &format!("unsafe fn g() {{}}\n{line}"))), is_sum, "{line}");
-        assert!(!has_sums(&source("x.rs", line)), "{line}");
+        let has_one = |front: &str| has_sums(&source("x.rs", &format!("{front}{line}")));
+        assert_eq!([has_one(""), has_one("#[cfg(test)]\nmod tests;\n")], [is_sum; 2], "{line}");
+        assert!(!has_one("#[cfg(test)]\nmod tests {\n"), "{line}");
     }
 }
 
@@ -208,7 +252,7 @@ fn files_without_a_reason_are_found() {
     let (page, head) = ("| `count` | |", "file\tkind\n");
     let files = [
         source("a.rs", "fn f() { a.checked_add(b); }"),
-        source("b.rs", "// wrapping_add\nfn round_up() { a + b }\n#[cfg(test)]\nmod tests { a.div_ceil(b) }"),
+        source("b.rs", "// wrapping_add\nfn round_up() { a }\n#[cfg(test)]\nmod tests {\na.div_ceil(b) }"),
     ];
     let [law, none] = [&["a.rs".to_owned()][..], &[][..]];
     let either = format!("a.rs has either laws or a line in {OTHERS}");

@@ -159,6 +159,21 @@ start:
   ret i8 1
 }
 
+define i8 @strange_an_assumption_of_a_place(i32 %a) {
+start:
+  %word = alloca i32, align 4
+  call void @llvm.assume(i1 true) [ "align"(ptr %word, i64 64) ]
+  ret i8 1
+}
+
+define i8 @strange_a_load_of_a_range(i32 %a) {
+start:
+  %word = alloca i32, align 4
+  store i32 %a, ptr %word, align 4
+  %again = load i32, ptr %word, align 4, !range !0
+  ret i8 1
+}
+
 define i8 @strange_a_place_of_any_size(ptr %a) {
 start:
   %word = load i32, ptr %a, align 4
@@ -204,6 +219,47 @@ start:
   store i32 %b, ptr %second, align 4
   %word = load i32, ptr %words, align 4
   %holds = icmp eq i32 %word, %a
+  %result = zext i1 %holds to i8
+  ret i8 %result
+}
+
+define i8 @a_quotient_and_its_rest_are_what_was_divided(i32 %a) {
+start:
+  %quotient = udiv i32 %a, 12
+  %rest = urem i32 %a, 12
+  %product = mul nuw i32 %quotient, 12
+  %sum = add nuw i32 %product, %rest
+  %is_all = icmp eq i32 %sum, %a
+  %is_less = icmp ult i32 %rest, 12
+  %is_small = icmp ult i32 %quotient, 357913942
+  %both = and i1 %is_all, %is_less
+  %holds = and i1 %both, %is_small
+  %result = zext i1 %holds to i8
+  ret i8 %result
+}
+
+define i8 @untrue_a_quotient_is_rounded_up(i32 %a) {
+start:
+  %quotient = udiv i32 %a, 12
+  %product = mul i32 %quotient, 12
+  %holds = icmp uge i32 %product, %a
+  %result = zext i1 %holds to i8
+  ret i8 %result
+}
+
+define i8 @untrue_a_rest_that_is_less_than_it_may_be(i32 %a) {
+start:
+  %rest = urem i32 %a, 12
+  %holds = icmp ult i32 %rest, 11
+  %result = zext i1 %holds to i8
+  ret i8 %result
+}
+
+define i8 @untrue_two_numbers_have_one_quotient(i32 %a, i32 %b) {
+start:
+  %one = udiv i32 %a, 12
+  %other = udiv i32 %b, 12
+  %holds = icmp eq i32 %one, %other
   %result = zext i1 %holds to i8
   ret i8 %result
 }

@@ -189,6 +189,7 @@ class Function:
         self.module, self.name = module, name
         self.values, self.wrong, self.returned, self.valid, self.arguments = {}, [], [], [], []
         self.reached, self.memory, self.sizes, self.fresh = {}, {}, {}, 0
+        self.quotients, self.products = {}, {}
         head, *body = module.functions[name]
         self.read_head(head)
         self.blocks = self.split(body)
@@ -411,6 +412,9 @@ class Function:
         bad = [poison]
         if operation in ("add", "sub", "mul"):
             result = {"add": a + b, "sub": a - b, "mul": a * b}[operation]
+            if operation == "mul":
+                # A quotient times what was divided by is all but the rest.
+                result = self.products.get((a, b), result)
             bad += [self.overflows(operation, a, b, False)] if "nuw" in flags else []
             bad += [self.overflows(operation, a, b, True)] if "nsw" in flags else []
         elif operation in LOGIC:
@@ -435,11 +439,20 @@ class Function:
         return Number(result, z3.simplify(either(*bad)))
 
     def divided(self, a, b):
-        """Quotient and rest for a constant that is no power of two, as the numbers that they are: a product is simpler."""
-        width = a.size()
-        quotient, rest = self.unknown(width), self.unknown(width)
-        self.valid += [quotient * b + rest == a, z3.ULT(rest, b), z3.ULE(quotient, ((1 << width) - 1) // b.as_long()), z3.ULE(rest, a)]
-        return quotient, rest
+        """Quotient and rest for a constant that is no power of two, as the numbers that they are: a product is simpler. The
+        lowest bits, of the power of two in the constant, are those of the rest. Both are the same for the same numbers."""
+        if (a, b) not in self.quotients:
+            width, value = a.size(), b.as_long()
+            low = (value & -value).bit_length() - 1
+            high, odd = z3.Extract(width - 1, low, a), value >> low
+            most = ((1 << high.size()) - 1) // odd
+            quotient = z3.ZeroExt(high.size() - most.bit_length(), self.unknown(most.bit_length()))
+            rest = z3.ZeroExt(high.size() - odd.bit_length(), self.unknown(odd.bit_length()))
+            self.valid += [quotient * odd + rest == high, z3.ULT(rest, odd), z3.ULE(quotient, most), z3.ULE(rest, high)]
+            whole = z3.Concat(rest, z3.Extract(low - 1, 0, a)) if low else rest
+            self.quotients[a, b] = z3.ZeroExt(low, quotient), whole
+            self.products[self.quotients[a, b][0], b] = a - whole
+        return self.quotients[a, b]
 
     @staticmethod
     def overflows(operation, a, b, is_signed):
@@ -589,6 +602,8 @@ class Function:
                 raise Refused(f"the call {line.text}")
             operands.append(self.value(line, part))
             line.take(",")
+        if "[" in line.tokens[line.at:]:
+            raise Refused(f"what else is said of the call {line.text}")
         result = self.intrinsic(callee.split(".")[1:], kind, operands, line)
         if bounds and isinstance(result, Number):
             result.poison = either(result.poison, z3.Not(self.within(result.bits, bounds)))
@@ -712,6 +727,8 @@ class Function:
         place = self.typed(line)
         if kind == "ptr":
             raise Refused(f"a load of a pointer: {line.text}")
+        if "!range" in line.tokens:
+            raise Refused(f"a load of a range: {line.text}")
         size, _ = sizes(kind, self.module.pointer)
         self.fail(self.outside(place, size), "a load from outside of an object")
         parts = [self.read(place.thing, number) for number in self.cells(place, size)]
