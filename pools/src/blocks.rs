@@ -9,12 +9,14 @@
 //! | `free_block` | the link in the first word of a free block |
 //! | `chain` | units of an `Mfs` linked together, of which the last is known |
 //! | `list` | a list of units, of its holder |
+//! | `sorting` | a list sorted by address |
 //! | `own_list` | a list of one thread, in a word that others may look at |
 
 mod chain;
 mod free_block;
 mod list;
 mod own_list;
+mod sorting;
 
 pub(crate) use chain::Chain;
 pub(crate) use free_block::{FreeBlock, Link, peek_link, read_link, write_link};

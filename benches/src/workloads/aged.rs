@@ -21,9 +21,10 @@ use tripoint::{
 
 use super::by_layout::{Allocator, Memory, layout};
 
-/// Who may build. The first serves one size alone.
-pub const CONTENDERS: [&str; 9] = [
+/// Who may build.
+pub const CONTENDERS: [&str; 10] = [
     "MfsCache",
+    "MfsCache, pool trimmed",
     "Tlsf, cache with slabs",
     "Tlsf, cache with slabs, huge pages",
     "Tlsf, cache and depot",
@@ -87,16 +88,24 @@ pub fn run_aged(contender: &str, count: usize, is_mixed: bool) -> Aged {
     match contender {
         "MfsCache" if !is_mixed => {
             let pool = Mfs::create(arena(false), UnitOf::<Unit>::new(), MfsOptions::default()).unwrap();
-            age(&pool.cache(), count, is_mixed)
+            age(&pool.cache(), count, is_mixed, || ())
+        }
+        "MfsCache, pool trimmed" if !is_mixed => {
+            let pool = Mfs::create(arena(false), UnitOf::<Unit>::new(), MfsOptions::default()).unwrap();
+            let cache = pool.cache();
+            age(&cache, count, is_mixed, || {
+                cache.flush();
+                pool.trim();
+            })
         }
         "Tlsf, cache with slabs" => cached(arena(false), true, count, is_mixed),
         "Tlsf, cache with slabs, huge pages" => cached(arena(true), true, count, is_mixed),
         "Tlsf, cache and depot" => cached(arena(false), false, count, is_mixed),
-        "system malloc" => age(&Allocator(System), count, is_mixed),
-        "mimalloc" => age(&Allocator(MiMalloc), count, is_mixed),
-        "jemalloc" => age(&Allocator(Jemalloc), count, is_mixed),
-        "snmalloc" => age(&Allocator(SnMalloc), count, is_mixed),
-        "rusty_alloc" => age(&Allocator(RustyAlloc), count, is_mixed),
+        "system malloc" => age(&Allocator(System), count, is_mixed, || ()),
+        "mimalloc" => age(&Allocator(MiMalloc), count, is_mixed, || ()),
+        "jemalloc" => age(&Allocator(Jemalloc), count, is_mixed, || ()),
+        "snmalloc" => age(&Allocator(SnMalloc), count, is_mixed, || ()),
+        "rusty_alloc" => age(&Allocator(RustyAlloc), count, is_mixed, || ()),
         _ => panic!("{contender} builds no such list"),
     }
 }
@@ -107,10 +116,11 @@ fn cached(arena: ArenaVm, has_slabs: bool, count: usize, is_mixed: bool) -> Aged
     let make = if has_slabs { Depot::with_slabs } else { Depot::new };
     let depot = make(&pool, classes, DEPOT);
     let descriptor = CacheDescriptor::new(classes);
-    age(&Cache::with_depot(&depot, &descriptor).unwrap(), count, is_mixed)
+    age(&Cache::with_depot(&depot, &descriptor).unwrap(), count, is_mixed, || ())
 }
 
-fn age(memory: &impl Memory, count: usize, is_mixed: bool) -> Aged {
+/// Lets a contender build and tear down. `tidy` is called after each teardown.
+fn age(memory: &impl Memory, count: usize, is_mixed: bool, tidy: impl Fn()) -> Aged {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let one = Layout::new::<Unit>();
     let layouts: Vec<Layout> = (0..count).map(|_| if is_mixed { layout(&mut random) } else { one }).collect();
@@ -122,6 +132,7 @@ fn age(memory: &impl Memory, count: usize, is_mixed: bool) -> Aged {
             memory.put(objects[index], layouts[index]);
         }
         objects.clear();
+        tidy();
         time
     };
     let first = build(&order);

@@ -2,8 +2,8 @@
 //!
 //! What a block "that nothing uses" is, the [word](super::free_block) says.
 
+use core::mem;
 use core::ptr::NonNull;
-use core::{array, mem};
 
 use tripoint_core::Block;
 
@@ -223,57 +223,6 @@ impl List {
         }
         Some(last)
     }
-
-    /// Sorts the first `count` units by address; these should be all units. It takes
-    /// n log n steps, and no memory but the units'. It ends after as many, whatever the links say.
-    ///
-    /// Sorted lists of 1, 2, 4 ... units are merged as a counter carries.
-    pub(crate) fn sort(&mut self, count: usize) {
-        let key = self.key;
-        let mut sorted: [Self; usize::BITS as usize] = array::from_fn(|_| Self::of(key));
-        for _ in 0..count {
-            let Some(unit) = self.pop() else { break };
-            let mut carry = Self::of(key);
-            // SAFETY: just taken out of the list.
-            unsafe { carry.push(unit) };
-            for place in &mut sorted {
-                if place.first.is_none() {
-                    *place = carry;
-                    break;
-                }
-                carry = mem::replace(place, Self::of(key)).merge(carry, count);
-            }
-        }
-        for place in sorted {
-            *self = mem::replace(self, Self::of(key)).merge(place, count);
-        }
-    }
-
-    /// Two sorted lists in one, with the damage met in either. They have at most `most` units; if more follow, they lead in a
-    /// circle (design/hardening.md `.req.ends`).
-    fn merge(mut self, mut other: Self, most: usize) -> Self {
-        let mut merged: Option<Chain> = None;
-        while let (Some(one), Some(two)) = (self.first, other.first) {
-            if !self.watch().accepts(|_| merged.as_ref().map_or(0, Chain::count) < most) {
-                break;
-            }
-            let lower = if one < two { &mut self } else { &mut other };
-            if let Some(unit) = lower.pop() {
-                match &mut merged {
-                    // SAFETY: just taken out of its list.
-                    Some(chain) => unsafe { chain.append(unit) },
-                    // SAFETY: just taken out of its list.
-                    None => merged = Some(unsafe { Chain::of(unit, self.key) }),
-                }
-            }
-        }
-        let (mut rest, done) = if self.first.is_some() { (self, other) } else { (other, self) };
-        rest.note(done.ensure_sound());
-        if let Some(chain) = merged {
-            rest.push_chain(chain);
-        }
-        rest
-    }
 }
 
 /// The block that a run and a unit make if they touch, whichever comes first.
@@ -290,29 +239,6 @@ fn touching(run: Block, unit: NonNull<FreeBlock>, size: usize) -> Option<Block> 
 mod tests {
     use super::*;
     use tripoint_core::{Addr, AddrRange, PoolId};
-
-    /// Two lists with a unit in common, of which one is not in order: what is appended becomes part of what is to be merged.
-    /// Without a bound this never ends.
-    #[test]
-    fn lists_that_lead_in_a_cycle_are_not_merged_forever() {
-        let mut words = [[0_usize; 4]; 4];
-        let base = NonNull::from(&mut words).cast::<u8>();
-        let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&words)).unwrap();
-        let key = LinkKey::new(range, PoolId::new(7).unwrap());
-        // SAFETY: a unit of the array, which is four words.
-        let [x, y, w, z] =
-            [0, 1, 2, 3].map(|number| unsafe { base.cast::<[usize; 4]>().add(number) }.cast::<u8>());
-        // SAFETY: units of the array, which nothing else uses. That one is in two lists is what is tried.
-        let (one, other) = unsafe {
-            let z = FreeBlock::link(z, None, key);
-            let y = FreeBlock::link(y, Some(z), key);
-            let x = FreeBlock::link(x, Some(y), key);
-            let w = FreeBlock::link(w, Some(x), key);
-            (List::from_link(Some(w), key), List::from_link(Some(x), key))
-        };
-        let merged = one.merge(other, 5);
-        assert_eq!(merged.ensure_sound(), Err(Damaged));
-    }
 
     /// A list that is longer than was counted ends where it was counted to end.
     #[test]
