@@ -123,8 +123,15 @@ pub(crate) fn is_running(reader: &Reader, target: &Target) -> bool {
     match target {
         Target::Process(process) => has_number((*process).into()),
         // In another container it has another number there.
-        Target::File(path) => is_locked(path) || has_number(reader.info().process),
+        Target::File(path) => {
+            (is_there(reader, path) && is_locked(path)) || has_number(reader.info().process)
+        }
     }
+}
+
+/// Whether the file at the path is still the one that is read: the next run replaces it.
+fn is_there(reader: &Reader, path: &Path) -> bool {
+    Reader::open(path).is_ok_and(|there| there.info().identity == reader.info().identity)
 }
 
 /// Whether a process keeps the file locked, as those do that write telemetry.
@@ -223,6 +230,29 @@ mod tests {
             !has_number(child.id().into())
         });
         assert!(has_ended && child.wait().unwrap().success());
+    }
+
+    /// The next run has the same path, and locks its file.
+    #[test]
+    fn a_recording_that_was_replaced_does_not_run_because_the_next_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("telemetry");
+        let target = Target::File(path.clone());
+        let options = tripoint_telemetry::FileOptions { path: Some(&path), ..Default::default() };
+        let before = tripoint_telemetry::Telemetry::create(&options).unwrap();
+        assert!(is_running(&Reader::open(&path).unwrap(), &target));
+        // Of a process that was killed: there is none of its number.
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = tripoint_telemetry::format::HeaderWord::Process as usize * 8;
+        bytes[at..at + 8].copy_from_slice(&u64::from(u32::MAX - 1).to_ne_bytes());
+        drop(before);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let killed = Reader::open(&path).unwrap();
+        assert!(!is_running(&killed, &target));
+        let _next = tripoint_telemetry::Telemetry::create(&options).unwrap();
+        assert!(is_running(&Reader::open(&path).unwrap(), &target));
+        assert!(!is_running(&killed, &target));
     }
 
     /// A phase begins while rings are looked at, and another thread sees it and goes on.

@@ -46,8 +46,8 @@ impl<'r> Live<'r> {
         }
     }
 
-    /// Takes the events that are new, and the counters from time to time.
-    pub(super) fn look(&mut self, faults: &mut Vec<String>) {
+    /// Takes the events that are new, and the counters from time to time. Returns whether there was no time for all.
+    pub(super) fn look(&mut self, faults: &mut Vec<String>) -> bool {
         let begin = Instant::now();
         let mut line = String::new();
         let mut is_violated = false;
@@ -67,9 +67,11 @@ impl<'r> Live<'r> {
         if is_due || is_violated {
             self.count(faults);
         }
+        begin.elapsed() >= LONGEST
     }
 
-    fn count(&mut self, faults: &mut Vec<String>) {
+    /// Reads the counters.
+    pub(super) fn count(&mut self, faults: &mut Vec<String>) {
         let mut found = Vec::new();
         let end = source::end(self.reader, self.target, &mut found);
         found.into_iter().for_each(|fault| note(faults, fault));
