@@ -228,6 +228,7 @@ impl Collector {
             about,
             program: symbols.program(),
             is_closed: end.is_closed,
+            is_gone: end.is_gone,
             is_watched: end.watched_ns.is_some(),
             part: self.part,
             seconds,
@@ -462,6 +463,9 @@ pub(crate) struct About {
     pub(crate) process: u64,
     /// In seconds since 1970.
     pub(crate) made: Option<u64>,
+    /// Whether it is read from a capture.
+    #[serde(skip)]
+    pub(crate) is_captured: bool,
 }
 
 /// A tally, and the name of its thread if an event names the thread at that place.
@@ -580,6 +584,8 @@ pub(crate) struct Summary {
     /// The name of the program's file, if it is known.
     pub(crate) program: Option<String>,
     pub(crate) is_closed: bool,
+    /// Whether the process has ended without closing its recording.
+    pub(crate) is_gone: bool,
     /// Whether the process was watched from outside, and recorded nothing itself.
     pub(crate) is_watched: bool,
     pub(crate) part: Part,
@@ -629,6 +635,11 @@ impl Violation {
 }
 
 impl Summary {
+    /// Whether what a recording ends with is missing: counters, and what the contract counted.
+    pub(crate) fn is_cut(&self) -> bool {
+        !self.faults.is_empty() && !self.is_watched && self.contract.is_empty()
+    }
+
     /// Whether the contract was violated: an event says so, or the tally of a class that the thread is held to. For the
     /// exit status.
     pub(crate) fn is_violated(&self) -> bool {

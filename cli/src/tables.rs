@@ -42,17 +42,27 @@ pub(crate) fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 
 /// The process and its phase.
 pub(crate) fn head(summary: &Summary) -> String {
-    let end = match (summary.is_closed, summary.is_watched) {
-        (true, _) => "has ended",
-        (false, true) => "was running at the end of the watch",
-        (false, false) => "has not closed its recording",
+    let phase = match (&summary.phase, summary.phases.last()) {
+        (Some(phase), _) => format!("phase {}", phase.phase),
+        (None, Some(last)) => format!("last phase {}", last.to),
+        (None, None) if summary.is_watched => "watched from outside, so without phases".to_owned(),
+        (None, None) if summary.is_cut() => "contract not known".to_owned(),
+        (None, None) => "no contract".to_owned(),
     };
-    let phase = match &summary.phase {
-        Some(phase) => format!("phase {}", phase.phase),
-        None if summary.is_watched => "watched from outside, so without phases".to_owned(),
-        None => "no contract".to_owned(),
-    };
-    format!("process {}, {end}, {phase}", summary.about.process)
+    format!("process {}, {}, {phase}", summary.about.process, ending(summary))
+}
+
+/// Whether the process has ended, and how.
+pub(crate) fn ending(summary: &Summary) -> &'static str {
+    match (summary.is_closed, summary.is_gone, summary.is_watched) {
+        (true, ..) => "has ended",
+        (false, true, _) => "has ended without closing its recording",
+        (false, false, true) => "was running at the end of the watch",
+        (false, false, false) if summary.about.is_captured => {
+            "had not closed its recording when it was captured"
+        }
+        (false, false, false) => "has not closed its recording",
+    }
 }
 
 /// Which events count, and how many there were.
@@ -63,8 +73,9 @@ pub(crate) fn part(summary: &Summary) -> String {
     };
     let until = match summary.until {
         Until::End => "",
+        Until::Read if summary.about.is_captured => ", still running then",
         Until::Read => ", still running",
-        Until::LastEvent => " up to the last",
+        Until::LastEvent => " up to the last one",
     };
     format!("{part}: {} in {:.3} s{until}", summary.events.values().sum::<u64>(), summary.seconds)
 }

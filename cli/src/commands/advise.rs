@@ -81,7 +81,7 @@ impl Advise {
         } else if out.is_json() {
             out.write_json(&serde_json::json!({ "marks": marks, "trace": advised }))?;
         } else {
-            write_marks(&marks, out)?;
+            write_marks(&marks, whole.is_ok(), out)?;
             advised.as_ref().map_or(Ok(()), |advised| advised.write(out))?;
         }
         let outcome = advised.map_or(Outcome::Fine, |advised| advised.outcome());
@@ -198,7 +198,7 @@ impl Advised {
     }
 }
 
-fn write_marks(marks: &Marks, out: &mut Output) -> Result<(), Error> {
+fn write_marks(marks: &Marks, is_whole: bool, out: &mut Output) -> Result<(), Error> {
     let text = |mark: Mark| {
         let most =
             if mark.is_bound { " at most: it also returned memory, and events are missing" } else { "" };
@@ -219,7 +219,8 @@ fn write_marks(marks: &Marks, out: &mut Output) -> Result<(), Error> {
             unit.size, unit.allocations
         )?;
     }
-    if marks.arenas.is_empty() {
+    // Of a recording that is cut off, the arenas may be in what is missing.
+    if marks.arenas.is_empty() && is_whole {
         writeln!(out, "no arena was recorded: give an arena the hook of the telemetry when it is created")?;
     }
     Ok(())

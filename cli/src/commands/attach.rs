@@ -17,7 +17,7 @@ use self::captured::{Captured, PAUSE};
 use crate::error::{Error, Outcome};
 use crate::output::Output;
 use crate::signals;
-use crate::source::{self, CaptureWriter, End, Look};
+use crate::source::{self, CaptureWriter, Look};
 use crate::target::Target;
 
 /// The shortest time between two looks at counters.
@@ -88,8 +88,11 @@ impl Attach {
             captured.take(&mut events, &mut writer, is_over)?;
             if last_look.is_none_or(|last| last.elapsed() >= every) {
                 last_look = Some(Instant::now());
+                // Of a process that has ended, the counters are those of its last event, however long ago that was.
+                let ns = if captured.has_ended { captured.last_ns } else { Some(source::now()) };
                 // If nothing can be read any more, the last line says so.
-                Look::now(&reader).map_or(Ok(()), |look| writer.add_look(&look))?;
+                let look = ns.and_then(|ns| Look::of(&reader, ns).ok());
+                look.map_or(Ok(()), |look| writer.add_look(&look))?;
             }
             writer.flush()?;
             progress.set_position(begin.elapsed().as_millis() as u64);
@@ -103,7 +106,7 @@ impl Attach {
         if events.damaged_blocks() > 0 {
             faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
         }
-        let end = End { ns: Some(source::now()), ..source::end(&reader, &mut faults) };
+        let end = source::end(&reader, &self.target, &mut faults);
         captured.dropped = end.threads.iter().map(|thread| thread.dropped).sum();
         captured.bytes = writer.finish(&end)?;
         self.tell(&captured, out)?;

@@ -279,7 +279,9 @@ impl Shown {
         let mut grid = Grid::new("pools", 3, columns);
         for pool in &self.account.pools {
             let known = if pool.is_described { "by type" } else { "no" };
-            grid.add(&[&pool.number, &pool.class, &known], &[pool.segments, pool.bytes, pool.used]);
+            // What is not known is not zero.
+            let sizes: Vec<_> = [pool.segments, pool.bytes].into_iter().chain(pool.used).collect();
+            grid.add(&[&pool.number, &pool.class, &known], &sizes);
         }
         grid
     }

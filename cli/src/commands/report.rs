@@ -57,7 +57,11 @@ impl Selection {
         });
         each(&Entry::End(&end));
         let mut symbols = Symbols::new(end.objects.clone(), &self.debug_folder);
-        let about = About { process: recording.process(), made: recording.made() };
+        let about = About {
+            process: recording.process(),
+            made: recording.made(),
+            is_captured: recording.is_capture(),
+        };
         let mut summary = collector.summary(about, end, &mut symbols);
         summary.faults = recording.faults().to_vec();
         Ok(Summarized { recording, summary, symbols })

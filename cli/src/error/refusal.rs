@@ -1,9 +1,9 @@
-//! A refusal of the system's, with the limit that it comes from.
+//! A refusal of the system's, with what to do about it.
 
 use core::fmt;
 use std::io;
 
-/// Shows an error, and which limit to raise if it is about one.
+/// Shows an error, and what to do about it if that is known: which limit to raise, for example.
 pub(crate) struct Refusal<'e>(pub(crate) &'e io::Error);
 
 impl fmt::Display for Refusal<'_> {
@@ -11,6 +11,9 @@ impl fmt::Display for Refusal<'_> {
         self.0.fmt(f)?;
         match limit(self.0.raw_os_error()) {
             Some((what, command)) => write!(f, "; raise the limit of {what} ({command})"),
+            None if self.0.kind() == io::ErrorKind::AlreadyExists => {
+                f.write_str("; remove it, or choose another name")
+            }
             None => Ok(()),
         }
     }

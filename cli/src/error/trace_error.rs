@@ -27,7 +27,7 @@ impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => write!(f, "{error}"),
-            Self::Foreign => f.write_str("this is not a trace: make one with `tripoint record`"),
+            Self::Foreign => f.write_str("this is not a trace: make one with `tripoint record`, and of telemetry or a capture with `--telemetry`"),
             Self::Version { found, known } => write!(
                 f,
                 "this trace is of version {found}, and this program reads version {known}: use the program that recorded it"

@@ -517,6 +517,7 @@ impl<'a, A: Arena, R: Read> Driver<'a, A, R> {
         let is_other = self.aim.other.is_some();
         Verdict {
             events: self.fates.events,
+            is_cut: self.fates.is_cut,
             replayed: self.replayed,
             passed_over: self.passed_over,
             heaps: self.fates.has_heap.then(|| self.heaps.tally()),

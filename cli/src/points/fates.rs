@@ -17,16 +17,27 @@ pub(super) struct Fates {
     partly: FxHashMap<u64, u64>,
     /// The number of events.
     pub(super) events: u64,
+    /// Whether the log has no end.
+    pub(super) is_cut: bool,
     /// Whether there is a heap.
     pub(super) has_heap: bool,
 }
 
 impl Fates {
-    /// Reads a whole log.
-    pub(super) fn read<R: Read>(mut log: LogReader<R>) -> Result<Self, LogError> {
+    /// Reads a whole log, or one without an end that has the event `until` and all before it.
+    pub(super) fn read<R: Read>(mut log: LogReader<R>, until: u64) -> Result<Self, LogError> {
         // The last reservation of each buffer: its event, and its size.
         let (mut fates, mut reserved) = (Self::default(), FxHashMap::default());
-        while let Some(RecordedEvent { serial, fields, .. }) = log.next_event()? {
+        loop {
+            let RecordedEvent { serial, fields, .. } = match log.next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => break,
+                Err(LogError::Truncated { event }) if event > until => {
+                    fates.is_cut = true;
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             fates.events += 1;
             fates.has_heap |= fields.kind().is_some_and(is_of_heap);
             match fields {
@@ -41,7 +52,10 @@ impl Fates {
                 _ => {}
             }
         }
-        reserved.into_values().for_each(|reserved| fates.settle(Some(reserved), 0));
+        // Of a log without an end it is not known what became of the last ones: most reservations are committed.
+        if !fates.is_cut {
+            reserved.into_values().for_each(|reserved| fates.settle(Some(reserved), 0));
+        }
         Ok(fates)
     }
 

@@ -6,8 +6,8 @@ use std::io::BufReader;
 use std::path::Path;
 
 use tripoint::{Arena, ArenaVm, ArenaVmOptions, ClientArena, ClientArenaOptions, Prefault};
-use tripoint_telemetry::LogReader;
 use tripoint_telemetry::reader::{Fields, RecordedEvent};
+use tripoint_telemetry::{LogError, LogReader};
 
 use super::driver::{Aim, Driver, Stopped};
 use super::fates::Fates;
@@ -28,7 +28,12 @@ pub(crate) fn replay(path: &Path, aim: Aim) -> Result<Verdict, Error> {
         let file = File::open(path).map_err(Error::system("read", path))?;
         LogReader::open(BufReader::new(file)).map_err(|error| unfit(error.to_string()))
     };
-    let fates = Fates::read(open()?).map_err(|error| unfit(error.to_string()))?;
+    let fates = Fates::read(open()?, aim.until).map_err(|error| match error {
+        LogError::Truncated { event: missing @ 1.. } => {
+            unfit(format!("{error}; what there is of it is replayed with --until {}", missing - 1))
+        }
+        error => unfit(error.to_string()),
+    })?;
     let mut log = open()?;
     let first = log.next_event().map_err(|error| unfit(error.to_string()))?;
     let first = first.filter(|event| matches!(event.fields, Fields::CreateArena { .. }));
@@ -106,6 +111,8 @@ impl Start<'_> {
         let mut driver = Driver::new(arena, hook, log, fates, aim, created);
         match driver.run() {
             Ok(()) => Ok(driver.verdict(None)),
+            // Of the last call of a log without an end, not all may be there to compare.
+            Err(Stopped::Log(LogError::Truncated { .. })) if fates.is_cut => Ok(driver.verdict(None)),
             Err(Stopped::Diverged(divergence)) => Ok(driver.verdict(Some(*divergence))),
             Err(Stopped::Log(error)) => Err(error.to_string()),
             Err(Stopped::Impossible { event, why }) => Err(format!("event {event}: {}", why.0)),

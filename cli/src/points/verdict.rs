@@ -20,6 +20,8 @@ pub(crate) struct Verdict {
     /// The events of the log, and those up to where the replay ended.
     pub(super) events: u64,
     pub(super) replayed: u64,
+    /// Whether the log has no end: its program did not end it, or the file is cut off.
+    pub(super) is_cut: bool,
     /// The events up to there that are not replayed: memory returned to the system, and what an arena with a heap did.
     pub(super) passed_over: u64,
     /// What was checked of heaps, up to there; none if the log has no heap.
@@ -97,6 +99,9 @@ impl Verdict {
         let Self { events, replayed, passed_over, heaps, calls, threads, .. } = self;
         let (calls, threads) = (counted(*calls, "call"), counted(*threads, "thread"));
         writeln!(out, "{replayed} of {events} events replayed: {calls} of {threads}")?;
+        if self.is_cut {
+            writeln!(out, "the log has no end: its program did not end it, or the file is cut off")?;
+        }
         if *passed_over != 0 {
             let whose = if heaps.is_some() { "the arena and its heap" } else { "the arena" };
             writeln!(out, "passed over: {} of {whose}", counted(*passed_over, "event"))?;

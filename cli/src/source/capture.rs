@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::source::end::End;
 use crate::source::event::Event;
 use crate::source::look::{Entry, Look};
+use crate::words::counted;
 
 /// The version of the form that this program writes, and the newest that it reads. Version 1 has no looks, and no
 /// time in its last line.
@@ -46,6 +47,11 @@ impl Capture {
         let mut line = String::new();
         lines.read_line(&mut line).map_err(Error::system("read the capture", path))?;
         let bad = |why: String| Error::Capture { path: path.into(), why };
+        if !line.ends_with('\n') {
+            return Err(bad(
+                "it is cut off within its first line, so nothing can be read; capture it again".to_owned()
+            ));
+        }
         let head: Head =
             serde_json::from_str(&line).map_err(|error| bad(format!("its first line: {error}")))?;
         if head.version > VERSION {
@@ -59,11 +65,17 @@ impl Capture {
     /// Passes on events and looks, and returns the rest. A line that makes no sense is a fault.
     pub(super) fn read(&mut self, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
         let mut line = Vec::new();
-        let (mut bad_lines, mut first) = (0u64, None);
+        let (mut bad_lines, mut first, mut number) = (0u64, None, 1u64);
         loop {
             line.clear();
+            number += 1;
             match self.lines.read_until(b'\n', &mut line) {
-                Ok(0) => faults.push("it has no last line: it is cut off, or still being written".to_owned()),
+                Ok(_) if !line.ends_with(b"\n") => {
+                    let cut = if line.is_empty() { "before" } else { "within" };
+                    faults.push(format!(
+                        "it has no last line: it is cut off {cut} line {number}, or still being written"
+                    ));
+                }
                 Err(error) => faults.push(format!("it cannot be read any more: {error}")),
                 Ok(_) if line.starts_with(END.as_bytes()) => match serde_json::from_slice(&line) {
                     Ok(end) => {
@@ -76,7 +88,7 @@ impl Capture {
                 Ok(_) => {
                     if let Err(error) = read_line(&line, &mut each) {
                         bad_lines += 1;
-                        first.get_or_insert(error);
+                        first.get_or_insert_with(|| format!("line {number}: {error}"));
                     }
                     continue;
                 }
@@ -106,7 +118,8 @@ struct Looked<L> {
 
 /// Adds the fault of lines that were left out.
 fn told(end: End, bad_lines: u64, first: Option<String>, faults: &mut Vec<String>) -> End {
-    faults.extend(first.map(|first| format!("{bad_lines} lines make no sense, the first: {first}")));
+    let lines = counted(bad_lines, "line");
+    faults.extend(first.map(|first| format!("{lines} could not be read, the first: {first}")));
     end
 }
 

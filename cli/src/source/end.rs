@@ -43,6 +43,9 @@ pub(crate) struct End {
     pub(crate) watched_ns: Option<u64>,
     /// Whether the process has closed it, and writes no more.
     pub(crate) is_closed: bool,
+    /// Whether the process has ended without closing it. Captures of older versions do not say it.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub(crate) is_gone: bool,
     /// Whether violations, alarms and phases have rings of their own, with gaps of their own. Captures of older versions do not
     /// say it.
     pub(crate) has_lasting_rings: bool,

@@ -23,7 +23,12 @@ pub(crate) fn made(reader: &Reader) -> Option<u64> {
 
 /// Passes on the events that are there now, and reads the rest. What is written meanwhile is left out, so
 /// this ends however fast the process writes.
-pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mut Vec<String>) -> End {
+pub(super) fn read(
+    reader: &Reader,
+    target: &Target,
+    mut each: impl FnMut(Entry<'_>),
+    faults: &mut Vec<String>,
+) -> End {
     let info = |ring| reader.ring(ring).ok().flatten();
     let mut written = Written::now(reader.rings(), |ring, is_lasting| {
         info(ring).map_or(0, |info| count(&info, is_lasting))
@@ -57,13 +62,13 @@ pub(super) fn read(reader: &Reader, mut each: impl FnMut(Entry<'_>), faults: &mu
     if events.damaged_blocks() > 0 {
         faults.push(format!("{} blocks of events could not be read", events.damaged_blocks()));
     }
-    end(reader, faults)
+    end(reader, target, faults)
 }
 
 /// All but the events, as far as it can be read.
-pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
+pub(crate) fn end(reader: &Reader, target: &Target, faults: &mut Vec<String>) -> End {
     let mut end = End::default();
-    if let Err(error) = read_tables(reader, &mut end) {
+    if let Err(error) = read_tables(reader, target, &mut end) {
         faults.push(format!("it cannot be read any more: {error}"));
     }
     if end.counters.tallies.unsteady > 0 {
@@ -72,7 +77,7 @@ pub(crate) fn end(reader: &Reader, faults: &mut Vec<String>) -> End {
     end
 }
 
-fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
+fn read_tables(reader: &Reader, target: &Target, end: &mut End) -> std::io::Result<()> {
     end.counters = Counters::of(&reader.counters()?)?;
     end.objects = Some(reader.objects()?);
     for ring in 0..reader.rings() {
@@ -90,14 +95,24 @@ fn read_tables(reader: &Reader, end: &mut End) -> std::io::Result<()> {
     }
     end.has_lasting_rings = reader.lasting_events(0, Start::Now).is_some();
     end.is_closed = reader.state()? == FileState::Closed;
-    let may_run = !end.is_closed && has_number(reader.info().process);
-    end.ns = may_run.then(now);
+    let is_running = is_running(reader, target);
+    end.is_gone = !end.is_closed && !is_running;
+    end.ns = is_running.then(now);
     Ok(())
 }
 
-/// Whether this system has a process of this number.
+/// Whether a process of this number runs. One that has ended keeps its number until its parent has asked how it ended.
 fn has_number(process: u64) -> bool {
-    Path::new("/proc").join(process.to_string()).exists()
+    let folder = Path::new("/proc").join(process.to_string());
+    // The state is behind the name, which may have any characters.
+    let ended = |stat: &[u8]| {
+        let behind = stat.iter().rposition(|byte| *byte == b')').and_then(|at| stat.get(at + 2));
+        behind.is_some_and(|state| b"ZX".contains(state))
+    };
+    match std::fs::read(folder.join("stat")) {
+        Ok(stat) => !ended(&stat),
+        Err(_) => folder.exists(),
+    }
 }
 
 /// Whether the process goes on. One that was killed has not closed its recording; then its file is not locked any more.
@@ -108,8 +123,15 @@ pub(crate) fn is_running(reader: &Reader, target: &Target) -> bool {
     match target {
         Target::Process(process) => has_number((*process).into()),
         // In another container it has another number there.
-        Target::File(path) => is_locked(path) || has_number(reader.info().process),
+        Target::File(path) => {
+            (is_there(reader, path) && is_locked(path)) || has_number(reader.info().process)
+        }
     }
+}
+
+/// Whether the file at the path is still the one that is read: the next run replaces it.
+fn is_there(reader: &Reader, path: &Path) -> bool {
+    Reader::open(path).is_ok_and(|there| there.info().identity == reader.info().identity)
 }
 
 /// Whether a process keeps the file locked, as those do that write telemetry.
@@ -195,6 +217,43 @@ impl Written {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One that was killed does not run any more, also if its parent has not noticed.
+    #[test]
+    fn a_process_that_has_ended_does_not_run() {
+        assert!(has_number(std::process::id().into()));
+        assert!(!has_number(u32::MAX.into()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let has_ended = (0..30_000).any(|_| {
+            // A pause is for the other process; nothing depends on how long it is.
+            std::thread::sleep(core::time::Duration::from_millis(1));
+            !has_number(child.id().into())
+        });
+        assert!(has_ended && child.wait().unwrap().success());
+    }
+
+    /// The next run has the same path, and locks its file.
+    #[test]
+    fn a_recording_that_was_replaced_does_not_run_because_the_next_one_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("telemetry");
+        let target = Target::File(path.clone());
+        let options = tripoint_telemetry::FileOptions { path: Some(&path), ..Default::default() };
+        let before = tripoint_telemetry::Telemetry::create(&options).unwrap();
+        assert!(is_running(&Reader::open(&path).unwrap(), &target));
+        // Of a process that was killed: there is none of its number.
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = tripoint_telemetry::format::HeaderWord::Process as usize * 8;
+        bytes[at..at + 8].copy_from_slice(&u64::from(u32::MAX - 1).to_ne_bytes());
+        drop(before);
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let killed = Reader::open(&path).unwrap();
+        assert!(!is_running(&killed, &target));
+        let _next = tripoint_telemetry::Telemetry::create(&options).unwrap();
+        assert!(is_running(&Reader::open(&path).unwrap(), &target));
+        assert!(!is_running(&killed, &target));
+    }
 
     /// A phase begins while rings are looked at, and another thread sees it and goes on.
     #[test]

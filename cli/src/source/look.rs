@@ -26,12 +26,12 @@ pub(crate) enum Entry<'r> {
 }
 
 impl Look {
-    /// Looks now.
+    /// What the counters are, as of a moment.
     ///
     /// # Errors
     /// If the telemetry cannot be read any more.
-    pub(crate) fn now(reader: &Reader) -> std::io::Result<Self> {
-        Ok(Self::at(now(), &Counters::of(&reader.counters_of_memory()?)?))
+    pub(crate) fn of(reader: &Reader, ns: u64) -> std::io::Result<Self> {
+        Ok(Self::at(ns, &Counters::of(&reader.counters_of_memory()?)?))
     }
 
     /// What the counters were at a moment.

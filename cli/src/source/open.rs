@@ -77,6 +77,11 @@ impl Recording {
         }
     }
 
+    /// Whether it is a capture: what was true when that was made may not be so any more.
+    pub(crate) fn is_capture(&self) -> bool {
+        matches!(self.source, Source::Capture(_))
+    }
+
     /// The time at which the recording began, in seconds since 1970.
     pub(crate) fn made(&self) -> Option<u64> {
         match &self.source {
@@ -99,7 +104,7 @@ impl Recording {
     pub(crate) fn read_all(&mut self, each: impl FnMut(Entry<'_>)) -> End {
         let faults = &mut self.faults;
         match &mut self.source {
-            Source::Reader(reader) => live::read(reader, each, faults),
+            Source::Reader(reader) => live::read(reader, &self.target, each, faults),
             Source::Capture(capture) => capture.read(each, faults),
         }
     }

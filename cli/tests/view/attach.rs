@@ -39,6 +39,31 @@ fn it_ends_when_the_process_ends() {
     assert_eq!(captured["has_ended"], true);
 }
 
+/// What is known of it ends with its last event, however late it is read.
+#[test]
+fn a_capture_of_a_process_that_was_killed_does_not_say_that_it_ran() {
+    let recorded = Recorded::of_a_run(Hot::Keeps);
+    let killed = recorded.killed();
+    let out = recorded.folder().join("capture");
+    let captured = attach(&killed, &out, "1000days");
+    assert_eq!((captured.status, &captured.json()["has_ended"]), (Some(0), &true.into()));
+    for target in [&killed, &out] {
+        let text = run(&["report"], target).out;
+        assert!(text.contains("has ended without closing its recording"), "{text}");
+        assert!(!text.contains("running"), "{text}");
+        let gate = run(&["gate"], target).out;
+        assert!(gate.contains(" process       has ended without closing its recording\n"), "{gate}");
+    }
+    assert_eq!(report(&out), report(&killed));
+    let judged = |path| run(&["gate", "--json"], path).json();
+    assert_eq!(judged(&out)["checked"], judged(&killed)["checked"]);
+    // Nor do pictures go on until it was captured.
+    let text = std::fs::read_to_string(&out).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = |of: &dyn Fn(&Value) -> &Value| lines.iter().filter_map(|line| of(line).as_u64()).max();
+    assert_eq!(last(&|line| &line["look"]["ns"]), last(&|line| &line["ns"]));
+}
+
 #[test]
 fn what_was_overwritten_is_counted() {
     let recorded = Recorded::empty();
@@ -83,6 +108,7 @@ fn a_file_that_is_there_is_left_alone() {
     let captured = attach(&recorded.path(), &recorded.path(), "1ms");
     assert_eq!(captured.status, Some(2));
     assert!(captured.err.contains("cannot create the capture"), "{}", captured.err);
+    assert!(captured.err.contains("remove it, or choose another name"), "{}", captured.err);
     assert!(recorded.bytes() == before);
 }
 
@@ -91,7 +117,8 @@ fn a_file_that_is_there_is_left_alone() {
 fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
     let recorded = Recorded::of_a_run(Hot::Violates);
     let out = recorded.folder().join("capture");
-    attach(&recorded.path(), &out, "1ms");
+    // It has ended, so all of it is captured however long that takes.
+    attach(&recorded.killed(), &out, "1000days");
     let bytes = std::fs::read(&out).unwrap();
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
     let whole = report(&out);
@@ -101,11 +128,30 @@ fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
     assert_eq!(cut.status, Some(2));
     assert!(cut.err.contains("no last line"), "{}", cut.err);
     assert_eq!(cut.json()["events"], whole["events"]);
+    // What is missing says nothing of how the program is wired.
+    let text = run(&["report"], &without_end);
+    assert!(text.out.contains("last phase SteadyState"), "{}", text.out);
+    let gate = run(&["gate"], &without_end);
+    assert_eq!(gate.status, Some(2), "{}", gate.out);
+    assert!(gate.out.contains("recording: ") && !gate.out.contains("observe_with"), "{}", gate.out);
+    let advice = run(&["advise"], &without_end);
+    assert!(!advice.out.contains("no arena was recorded"), "{}", advice.out);
+    let traced = run(&["replay"], &out);
+    assert!(traced.err.contains("--telemetry"), "{}", traced.err);
 
     let within_line = recorded.beside("within-line", &bytes[..lines[0].len() + lines[1].len() / 2]);
     let cut = run(&["report", "--json", "--all"], &within_line);
     assert_eq!(cut.status, Some(2));
-    assert!(cut.err.contains("1 lines make no sense"), "{}", cut.err);
+    assert!(cut.err.contains("cut off within line 2,"), "{}", cut.err);
+
+    let without_sense = [lines[0], b"{}\n", &lines[1..].concat()].concat();
+    let bad = run(&["report", "--json", "--all"], &recorded.beside("without-sense", &without_sense));
+    assert_eq!(bad.status, Some(2));
+    assert!(bad.err.contains("1 line could not be read, the first: line 2:"), "{}", bad.err);
+
+    let tiny = run(&["report"], &recorded.beside("tiny", &lines[0][..lines[0].len() - 1]));
+    assert_eq!((tiny.status, tiny.out.as_str()), (Some(2), ""));
+    assert!(tiny.err.contains("cut off within its first line"), "{}", tiny.err);
 
     let newer = [b"{\"tripoint_capture\":3,\"process\":1}\n".as_slice(), lines[1]].concat();
     let newer = run(&["report"], &recorded.beside("newer", &newer));

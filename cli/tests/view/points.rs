@@ -228,6 +228,34 @@ fn what_another_class_refuses_is_left_out_later() {
     assert!(found.iter().all(|&sum| sum > 0), "{found:?}");
 }
 
+/// A program that ended in the middle has written no end (design/point-log.md `.state`).
+#[test]
+fn a_log_without_an_end_is_replayed_up_to_an_event_that_it_has() {
+    for Logged { log, events, .. } in
+        [programs::order_book(7, Length::SHORT), programs::threads(7, Length::SHORT)]
+    {
+        let state = |log: &[u8], until: u64| {
+            let ran = replay(&["--json", "--until", &until.to_string()], log);
+            assert_eq!(ran.status, Some(0), "{until}: {}{}", ran.out, ran.err);
+            let json = ran.json();
+            assert!(json["divergence"].is_null(), "{until}: {json}");
+            (json["state"].clone(), json["is_cut"].as_bool().unwrap())
+        };
+        for part in 1..8 {
+            let cut = &log[..log.len() * part / 8];
+            let refused = replay(&[], cut);
+            assert_eq!(refused.status, Some(2));
+            let (_, until) = refused.err.trim_end().rsplit_once("--until ").unwrap();
+            let until: u64 = until.parse().unwrap();
+            assert!(until < events);
+            // Its last call may not be whole.
+            assert!(state(cut, until).1);
+            assert_eq!(state(cut, until / 2), (state(&log, until / 2).0, true));
+            assert_eq!(replay(&["--until", &(until + 1).to_string()], cut).status, Some(2));
+        }
+    }
+}
+
 /// (design/point-log.md `.req.whole`)
 #[test]
 fn a_log_that_is_not_whole_is_refused() {

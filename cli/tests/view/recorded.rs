@@ -7,7 +7,9 @@ use std::thread;
 use tempfile::TempDir;
 use tripoint_core::{Addr, BufferKind, ContractWords, Event, EventHook, PoolId, PoolOptions, RankSet};
 use tripoint_stack::Site;
-use tripoint_telemetry::format::{TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyThreadWord, words_of_text};
+use tripoint_telemetry::format::{
+    HeaderWord, TALLY_NUMBERS, TALLY_THREAD_WORDS, TallyThreadWord, words_of_text,
+};
 use tripoint_telemetry::{FileOptions, Mean, ObjectKind, Sample, SampledObject, Telemetry};
 
 /// The classes of the tallies.
@@ -61,6 +63,14 @@ impl Recorded {
     /// The bytes of the file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         std::fs::read(self.path()).unwrap()
+    }
+
+    /// The recording of a process that was killed: its file is locked no more, and there is no process of its number.
+    pub(crate) fn killed(&self) -> PathBuf {
+        let mut bytes = self.bytes();
+        let at = HeaderWord::Process as usize * 8;
+        bytes[at..at + 8].copy_from_slice(&u64::from(u32::MAX - 1).to_ne_bytes());
+        self.beside("killed", &bytes)
     }
 
     /// Another file beside it.

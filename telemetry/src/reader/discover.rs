@@ -95,7 +95,9 @@ impl SwitchesFile {
 fn not_looked_at(process: u32, error: io::Error) -> OpenError {
     match error.kind() {
         io::ErrorKind::NotFound => OpenError::NoneFound { process },
-        _ => OpenError::system("look at the process's descriptors")(error),
+        _ => OpenError::system_at("look at the descriptors of the process, in", &folder(process).join("fd"))(
+            error,
+        ),
     }
 }
 

@@ -122,7 +122,15 @@ impl OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::System { doing, path, error } => write!(f, "cannot {doing}{}: {error}", After(path)),
+            Self::System { doing, path, error } => {
+                write!(f, "cannot {doing}{}: {error}", After(path))?;
+                match error.kind() {
+                    io::ErrorKind::PermissionDenied => f.write_str(
+                        "; only the user whose process it is may read its telemetry, and root: read it as one of these",
+                    ),
+                    _ => Ok(()),
+                }
+            }
             Self::NotTelemetry { bytes } => {
                 write!(
                     f,

@@ -25,6 +25,9 @@ pub(super) struct Captured {
     pub(super) bytes: u64,
     pub(super) seconds: f64,
     pub(super) has_ended: bool,
+    /// The time of the last event, in ns of the system's monotonic clock.
+    #[serde(skip)]
+    pub(super) last_ns: Option<u64>,
 }
 
 impl Captured {
@@ -37,7 +40,10 @@ impl Captured {
     ) -> Result<(), Error> {
         while let Some(item) = events.poll() {
             match item {
-                Item::Event(_) => self.events += 1,
+                Item::Event(ref event) => {
+                    self.events += 1;
+                    self.last_ns = self.last_ns.max(event.nanoseconds);
+                }
                 Item::Gap(gap) => self.missed = self.missed.saturating_add(gap.count),
             }
             writer.add(&item)?;

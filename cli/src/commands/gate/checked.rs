@@ -25,6 +25,8 @@ pub(super) struct Checked {
     detectors: Vec<String>,
     /// How long the steady state lasted, or the watch; absent if its beginning is not known.
     seconds: Option<f64>,
+    /// Whether the process has ended, and how.
+    process: &'static str,
     /// Violations that made no record, and so have no site. They are counted.
     records_lost: u64,
     /// What else was lost, a sentence each.
@@ -55,6 +57,7 @@ impl Checked {
             not_seen: not_seen.into_iter().map(str::to_owned).collect(),
             detectors: detectors.cloned().collect(),
             seconds: if summary.is_watched { Some(summary.seconds) } else { summary.steady_seconds },
+            process: tables::ending(summary),
             records_lost: summary.contract.iter().map(|thread| thread.records_lost).sum(),
             losses: tables::losses(summary),
         }
@@ -71,6 +74,7 @@ impl Checked {
             Some(seconds) => writeln!(out, " for           {seconds:.3} s")?,
             None => writeln!(out, " for           a time whose beginning is not known")?,
         }
+        writeln!(out, " process       {}", self.process)?;
         writeln!(out, " records lost  {}", self.records_lost)?;
         self.losses.iter().try_for_each(|loss| writeln!(out, " {loss}"))?;
         Ok(())

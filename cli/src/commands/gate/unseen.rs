@@ -20,6 +20,9 @@ const ADVICE: [(&str, &str); DetectorSet::NAMES.len()] = [
     ("waits", "ask for them: `HotThread::detectors`, with `DetectorSet::WAITS`"),
 ];
 
+/// Nothing is known of how the program is wired then.
+const CUT: &str = "recording: what the contract counted is missing from it, because it is cut off or cannot be read; record it again";
+
 /// The names of the detectors that see events of a class; none if it needs none.
 fn detectors_of(class: &str) -> impl Iterator<Item = &'static str> {
     let class = ViolationClass::from_name(class);
@@ -34,6 +37,9 @@ pub(super) fn is_seen(thread: &ContractThread, class: &str) -> bool {
 
 /// What a budget needs and was not seen, a sentence each.
 pub(super) fn unseen(summary: &Summary, budget: &Budget) -> Vec<String> {
+    if summary.is_cut() {
+        return vec![CUT.to_owned()];
+    }
     let mut found = Vec::new();
     if !summary.is_watched {
         found.extend(of_contract(summary));

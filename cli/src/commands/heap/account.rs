@@ -30,8 +30,8 @@ pub(super) struct PoolRow {
     pub(super) is_described: bool,
     pub(super) segments: u64,
     pub(super) bytes: u64,
-    /// The bytes in objects, as far as these are known.
-    pub(super) used: u64,
+    /// The bytes in objects; none if its objects are not known.
+    pub(super) used: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,7 +84,7 @@ impl Account {
             is_described: pool.is_described(),
             segments: of_pool(index).count() as u64,
             bytes: of_pool(index).map(|(segment, _)| segment.size()).sum(),
-            used: of_pool(index).map(|(_, (_, bytes))| bytes).sum(),
+            used: pool.is_described().then(|| of_pool(index).map(|(_, (_, bytes))| bytes).sum()),
         });
         let segment = |(segment, (objects, used)): (&Segment, &(u64, u64))| SegmentRow {
             pool: heap.pools[segment.pool].number,

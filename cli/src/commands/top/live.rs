@@ -22,8 +22,6 @@ const PERIOD: Duration = Duration::from_millis(500);
 pub(super) struct Live<'r> {
     reader: &'r Reader,
     target: &'r Target,
-    /// Whether the process is gone, which may have closed its recording or not.
-    has_ended: bool,
     events: Events<'r>,
     collector: Collector,
     symbols: Symbols,
@@ -39,7 +37,6 @@ impl<'r> Live<'r> {
         Self {
             reader,
             target,
-            has_ended: false,
             events: reader.events(Start::Oldest),
             collector: Collector::new(if all { Part::All } else { Part::SteadyState }),
             symbols,
@@ -49,8 +46,8 @@ impl<'r> Live<'r> {
         }
     }
 
-    /// Takes the events that are new, and the counters from time to time.
-    pub(super) fn look(&mut self, faults: &mut Vec<String>) {
+    /// Takes the events that are new, and the counters from time to time. Returns whether there was no time for all.
+    pub(super) fn look(&mut self, faults: &mut Vec<String>) -> bool {
         let begin = Instant::now();
         let mut line = String::new();
         let mut is_violated = false;
@@ -70,15 +67,17 @@ impl<'r> Live<'r> {
         if is_due || is_violated {
             self.count(faults);
         }
+        begin.elapsed() >= LONGEST
     }
 
-    fn count(&mut self, faults: &mut Vec<String>) {
+    /// Reads the counters.
+    pub(super) fn count(&mut self, faults: &mut Vec<String>) {
         let mut found = Vec::new();
-        let end = source::end(self.reader, &mut found);
+        let end = source::end(self.reader, self.target, &mut found);
         found.into_iter().for_each(|fault| note(faults, fault));
-        let about = About { process: self.reader.info().process, made: source::made(self.reader) };
+        let (process, made) = (self.reader.info().process, source::made(self.reader));
+        let about = About { process, made, is_captured: false };
         let summary = self.collector.clone().summary(about, end, &mut self.symbols);
-        self.has_ended = !source::is_running(self.reader, self.target);
         let now = Instant::now();
         let fills: HashMap<_, _> =
             summary.points.iter().map(|row| (row.point.buffer, row.point.fills)).collect();
@@ -92,11 +91,6 @@ impl<'r> Live<'r> {
         }
         self.before = Some((now, fills));
         self.summary = Some(summary);
-    }
-
-    /// Whether the process is gone.
-    pub(super) fn has_ended(&self) -> bool {
-        self.has_ended
     }
 
     /// Does ahead what would delay the first violation.

@@ -104,10 +104,7 @@ impl Screen {
             Constraint::Length(1),
         ])
         .areas(frame.area());
-        frame.render_widget(
-            Paragraph::new(heading(summary, live.has_ended(), faults)).wrap(Wrap { trim: true }),
-            head,
-        );
+        frame.render_widget(Paragraph::new(heading(summary, faults)).wrap(Wrap { trim: true }), head);
         frame.render_widget(Line::from(self.titles(usize::from(pages.width))), pages);
         if Page::ALL[self.page] == Page::Switches {
             self.draw_switches(frame, body);
@@ -162,7 +159,7 @@ impl Screen {
 }
 
 /// The worst that is known of the process first, so that it is there in the narrowest terminal.
-fn heading(summary: &Summary, has_ended: bool, faults: &[String]) -> Vec<Line<'static>> {
+fn heading(summary: &Summary, faults: &[String]) -> Vec<Line<'static>> {
     let alarm = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
     let mut breaches = summary.violations.iter().filter(|row| row.is_real());
     let last = match (breaches.next(), faults.first(), tables::losses(summary).first()) {
@@ -179,10 +176,7 @@ fn heading(summary: &Summary, has_ended: bool, faults: &[String]) -> Vec<Line<'s
         (None, None, None) => Line::raw("no violation, nothing lost"),
     };
     // (design/cli.md `.top.ended`)
-    let head = match has_ended && !summary.is_closed {
-        true => Line::styled(format!("the process has ended: {}", tables::head(summary)), alarm),
-        false => Line::raw(tables::head(summary)),
-    };
+    let head = Line::styled(tables::head(summary), if summary.is_gone { alarm } else { Style::new() });
     vec![last, head, Line::raw(tables::part(summary))]
 }
 
