@@ -165,6 +165,17 @@ impl<T: Copy> Completions<T> {
         self.shared.between(self.next, produced)
     }
 
+    /// Looks at the entries that wait, which go on waiting.
+    #[inline]
+    pub(crate) fn ahead(&self) -> impl Iterator<Item = T> {
+        let (entries, begin) = (self.shared.entries, self.next);
+        (0..self.waiting()).map(move |place| {
+            // SAFETY: the kernel has written the entry, as a load with acquire said, and does not write to it before it is
+            // released. Any bytes are a value: both kinds are numbers.
+            unsafe { entries.entry(begin.wrapping_add(place)).read() }
+        })
+    }
+
     /// Reads the entries that wait. The kernel has them back once [`release`](Self::release) was called.
     #[inline]
     pub(crate) fn read(&mut self) -> impl Iterator<Item = T> {

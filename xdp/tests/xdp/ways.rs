@@ -10,7 +10,7 @@ use wire::{INTERFACE, PacketSocket};
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, open, pool, redirect, wire};
 
 /// Frames of a test: the rings turn over many times.
-const FRAMES: u64 = 20_000;
+pub(super) const FRAMES: u64 = 20_000;
 
 /// Frames on their way at once: fewer than any ring on the way has room for, and than the units that a kernel has at least.
 const AHEAD: u64 = 40;
@@ -19,7 +19,7 @@ const AHEAD: u64 = 40;
 const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
-fn exchange(sender: &PacketSocket, longest: usize, mut take: impl FnMut() -> u64) {
+pub(super) fn exchange(sender: &PacketSocket, longest: usize, mut take: impl FnMut() -> u64) {
     let (mut sent, mut come, mut patience) = (0, 0, Patience::new());
     while come < FRAMES {
         while sent < FRAMES && sent - come < AHEAD {
