@@ -5,8 +5,11 @@ use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpR
 use wire::frames::{PORT, Seen, bytes_of, frame};
 use wire::{End, INTERFACE, PacketSocket};
 
-use super::ways::{FRAMES, exchange};
+use super::ways::exchange;
 use super::{OPTIONS, Patience, Pool, SIZE, assert_whole, close, pool, wire};
+
+/// Frames of a test: the rings turn over many times.
+const FRAMES: u64 = 5_000;
 
 const MTU: u32 = 9000;
 
@@ -52,7 +55,7 @@ fn long_frames_are_received_each_once_and_whole() {
     let mut socket = open(pool, LARGE);
     let _redirect = redirect(&socket);
     let (mut chain, mut seen, mut longest) = (pool.chain::<PARTS>(), Seen::new(FRAMES), 0);
-    exchange(&PacketSocket::open(&far).unwrap(), FRAME_MAX, || {
+    exchange(&PacketSocket::open(&far).unwrap(), FRAMES, FRAME_MAX, || {
         while socket.receive_chain(&mut chain) {
             longest = longest.max(chain.parts());
             note(&mut seen, &chain);
@@ -78,11 +81,11 @@ fn long_frames_go_on_to_another_interface() {
     let mut from = region.open(INTERFACE, 0, LARGE).unwrap();
     let _redirect = redirect(&from);
     out_near.namespace.enter().unwrap();
-    // Fewer places than most frames have parts at once: they wait in the chain.
+    // Places for one or two frames.
     let mut to = region.open(INTERFACE, 0, XdpOptions { transmit_entries: 8, ..LARGE }).unwrap();
     let (sender, receiver) = (PacketSocket::open(&in_far).unwrap(), PacketSocket::open(&out_far).unwrap());
     let (mut chain, mut seen) = (pool.chain::<PARTS>(), Seen::new(FRAMES));
-    exchange(&sender, FRAME_MAX, || {
+    exchange(&sender, FRAMES, FRAME_MAX, || {
         if !chain.is_empty() || from.receive_chain(&mut chain) {
             to.send_chain(&mut chain).unwrap();
             to.wake().unwrap();
@@ -187,31 +190,56 @@ fn a_batch_receives_no_part_of_a_long_frame() {
     assert_whole(pool);
 }
 
+/// A chain with these data, in parts of up to 1,700 bytes.
+fn chain_of(pool: &'static Pool<SIZE>, data: &[u8]) -> Chain<PARTS> {
+    let mut chain = pool.chain();
+    for data in data.chunks(1700) {
+        let mut part = pool.take().unwrap();
+        part.extend_from_slice(data).unwrap();
+        chain.push(part).unwrap();
+    }
+    chain
+}
+
+#[test]
+fn a_chain_waits_until_the_ring_has_room_for_all_of_it() {
+    let Some([near, far]) = long_wire() else { return };
+    near.namespace.enter().unwrap();
+    let (pool, receiver) = (pool::<SIZE>(256), PacketSocket::open(&far).unwrap());
+    let mut socket = open(pool, XdpOptions { transmit_entries: 8, ..OPTIONS });
+    let (mut first, mut second) = (chain_of(pool, &frame(0, 8000)), chain_of(pool, &frame(1, 8000)));
+    assert_eq!((first.parts(), first.len()), (5, 8000));
+    assert_eq!(socket.send_chain(&mut first), Ok(true));
+    assert_eq!(socket.send_chain(&mut second), Ok(false), "three places are free");
+    assert_eq!((first.parts(), second.parts(), socket.report().transmit.submitted), (0, 5, 5));
+    socket.wake().unwrap();
+    assert_eq!(socket.send_chain(&mut second), Ok(true));
+    socket.wake().unwrap();
+    let (mut seen, patience) = (Seen::new(2), Patience::new());
+    while seen.count < 2 {
+        receiver.receive().into_iter().for_each(|frame| seen.note(&frame));
+        patience.wait(socket.report());
+    }
+    drop((first, second));
+    close(socket);
+    assert_whole(pool);
+}
+
 #[test]
 fn a_chain_that_can_never_be_sent_is_refused() {
     let Some([near, _far]) = long_wire() else { return };
     near.namespace.enter().unwrap();
     let pool = pool::<SIZE>(256);
-    let chain = || {
-        let mut chain = pool.chain::<PARTS>();
-        for _ in 0..5 {
-            let mut part = pool.take().unwrap();
-            part.extend_from_slice(&[1; 100]).unwrap();
-            chain.push(part).unwrap();
-        }
-        chain
-    };
     let options = XdpOptions { transmit_entries: 4, drop_long_frames: true, ..OPTIONS };
-    for (region, most) in
-        [(XdpRegion::of_static(pool), 1), (XdpRegion::of_static(pool).with_chains(), 4)].into_iter()
-    {
-        let mut region = region;
-        let (mut socket, mut chain) = (region.open(INTERFACE, 0, options).unwrap(), chain());
+    let regions = [(XdpRegion::of_static(pool), 1), (XdpRegion::of_static(pool).with_chains(), 4)];
+    for (mut region, most) in regions {
+        let mut socket = region.open(INTERFACE, 0, options).unwrap();
+        let mut chain = chain_of(pool, &frame(0, 8000));
         let refused = XdpError::Chain { parts: 5, most };
         assert_eq!(socket.send_chain(&mut chain), Err(refused.clone()));
         let remedy = if most == 1 { "XdpRegion::with_chains" } else { "XdpOptions::transmit_entries" };
         assert!(refused.to_string().contains(remedy), "{refused}");
-        assert_eq!((chain.parts(), chain.len()), (5, 500));
+        assert_eq!((chain.parts(), chain.len()), (5, 8000));
         drop(chain.pop());
         assert_eq!(socket.send_chain(&mut chain).is_ok_and(|is_sent| is_sent), most == 4);
         drop(chain);
