@@ -2,6 +2,9 @@
 
 use super::{OPTIONS, Pool, SIZE, with_arena, with_pool};
 
+/// What a device says of the parts of a packet: where they begin, and how long they are.
+type Parts = Vec<(u64, u32)>;
+
 #[test]
 fn a_chain_goes_from_ring_to_ring_whole() {
     with_pool(|pool| {
@@ -27,8 +30,8 @@ fn a_chain_goes_from_ring_to_ring_whole() {
 /// A packet is completed as a whole: if one part cannot be had, all other units come back.
 #[test]
 fn a_chain_that_is_cut_off_gives_its_units_back() {
-    let good = |filled: &[u64]| filled.iter().map(|offset| (*offset, 9)).collect::<Vec<_>>();
-    let cuts: [fn(&mut Vec<(u64, u32)>); 5] = [
+    let good = |filled: &[u64]| -> Parts { filled.iter().map(|offset| (*offset, 9)).collect() };
+    let cuts: [fn(&mut Parts); 5] = [
         |parts| parts[1] = (19 * SIZE as u64, 9), // never submitted
         |parts| parts[2] = parts[0],              // named twice
         |parts| parts[0].1 = SIZE as u32,         // reaches beyond its unit
