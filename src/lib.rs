@@ -246,7 +246,7 @@ pub mod events {
 pub mod packets {
     #[doc(inline)]
     pub use tripoint_packets::{
-        PacketBatch, PacketBox, PacketBurst, PacketCache, PacketCounts, PacketError, PacketPool,
+        PacketBatch, PacketBox, PacketBurst, PacketCache, PacketChain, PacketCounts, PacketError, PacketPool,
         PacketPoolOptions, PacketRegion, PacketRing, PacketRingCounts, Submission,
     };
 

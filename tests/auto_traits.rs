@@ -21,7 +21,9 @@ use tripoint::contract::{
     Warmup,
 };
 use tripoint::debug::DebugPool;
-use tripoint::packets::{PacketBox, PacketBurst, PacketCache, PacketPool, PacketRegion, PacketRing};
+use tripoint::packets::{
+    PacketBox, PacketBurst, PacketCache, PacketChain, PacketPool, PacketRegion, PacketRing,
+};
 use tripoint::points::{Control, Frame, FrameBox};
 use tripoint::{
     AllocationPoint, ArenaVm, Batch, Cache, CacheDescriptor, ClientArena, Depot, GlobalPool, Mfs, MfsCache,
@@ -109,6 +111,7 @@ fn packets() {
     both!(PacketPool<Arena, 2048>, PacketRegion<2048>);
     // A packet owns its bytes, as a box does.
     both!(PacketBox<'static, 2048>, PacketBurst<'static, 2048>, PacketRing<'static, 2048>);
+    both!(PacketChain<'static, 2048, 6>);
     // A cache belongs to one thread at a time, and is changed only through an exclusive reference.
     both!(PacketCache<'static, 2048>);
 }

@@ -2,6 +2,7 @@
 //!
 //! [`PacketPool`] has the units. A thread takes and gives them by its [`PacketCache`], the program uses one as a
 //! [`PacketBox`] or several as a [`PacketBurst`] or a [`PacketBatch`], and a device has those that are with a [`PacketRing`].
+//! A packet that a unit has no room for is a [`PacketChain`].
 //!
 //! ```text
 //!   PacketPool
@@ -36,6 +37,7 @@
 // | `batch` | several packets on their way |
 // | `cache` | one thread's free units |
 // | `ring` | the way of units to a device and back |
+// | `chain` | a packet that lies in several units |
 
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -54,6 +56,7 @@ use tripoint_core::{
 mod batch;
 mod burst;
 mod cache;
+mod chain;
 mod depot;
 pub mod design;
 mod error;
@@ -75,6 +78,7 @@ mod units;
 pub use batch::PacketBatch;
 pub use burst::PacketBurst;
 pub use cache::PacketCache;
+pub use chain::PacketChain;
 pub use error::PacketError;
 pub use options::PacketPoolOptions;
 #[cfg(feature = "alloc")]
@@ -123,7 +127,7 @@ impl PacketCounts {
 /// | a unit is | while it is with |
 /// |---|---|
 /// | free | the pool, or a thread's [`PacketCache`] |
-/// | the program's | a [`PacketBox`], a [`PacketBurst`] or a [`PacketBatch`] |
+/// | the program's | a [`PacketBox`], a [`PacketBurst`], a [`PacketBatch`] or a [`PacketChain`] |
 /// | the device's | a [`PacketRing`] |
 ///
 /// The pool takes all its memory when it is created, and never again. It writes zeros to all of it, so that each page is
@@ -288,6 +292,11 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
     /// A batch without packets: for a ring to complete into, or to collect packets in.
     pub const fn batch<const N: usize>(&self) -> PacketBatch<'_, SIZE, N> {
         PacketBatch::new(&self.shared)
+    }
+
+    /// A chain without data: a packet of several units, for a ring to complete into, or to collect parts in.
+    pub const fn chain<const N: usize>(&self) -> PacketChain<'_, SIZE, N> {
+        PacketChain::new(self.batch())
     }
 
     /// Requests that every cache give all its units back to the pool, which each does at its next call. Wait-free, from any thread,

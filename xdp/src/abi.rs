@@ -6,6 +6,12 @@ use core::ptr::{self, NonNull};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+/// What a socket is bound with so that frames may lie in several units. The oldest libc that is allowed does not have it.
+pub(crate) const XDP_USE_SG: u16 = 1 << 4;
+
+/// What a descriptor says of which the next one goes on with the frame.
+pub(crate) const XDP_PKT_CONTD: u32 = 1 << 0;
+
 /// A new socket. It belongs to the network namespace of the calling thread.
 pub(crate) fn socket(domain: c_int, kind: c_int) -> io::Result<OwnedFd> {
     // SAFETY: opens a descriptor, and takes no pointer.

@@ -15,8 +15,8 @@ pub(crate) const RIGHTS: &str = "CAP_NET_RAW";
 
 /// Where the frames of a socket are.
 pub(crate) enum Memory<'a> {
-    /// In memory that the kernel does not know yet.
-    New(libc::xdp_umem_reg),
+    /// In memory that the kernel does not know yet, where a frame may lie in several units or not.
+    New { region: libc::xdp_umem_reg, chains: bool },
     /// In that of a socket that is bound.
     Of(&'a OwnedFd),
 }
@@ -43,7 +43,7 @@ impl Device {
         options: &XdpOptions,
     ) -> Result<Self, XdpError> {
         let socket = open_socket()?;
-        if let Memory::New(region) = memory {
+        if let Memory::New { region, .. } = memory {
             // SAFETY: the caller answers for the memory.
             unsafe { abi::register(&socket, region) }.map_err(|error| refused(&error, region))?;
         }
@@ -55,12 +55,22 @@ impl Device {
                 .map_err(|error| XdpError::of("SO_PREFER_BUSY_POLL", &error, "CAP_NET_ADMIN"))?;
         }
         let mut address = address(interface, queue, options.flags());
-        if let Memory::Of(other) = memory {
+        match memory {
+            Memory::New { chains: true, .. } => address.sxdp_flags |= abi::XDP_USE_SG,
+            Memory::New { chains: false, .. } => {}
             // All else is as for the other socket.
-            (address.sxdp_flags, address.sxdp_shared_umem_fd) =
-                (libc::XDP_SHARED_UMEM, std::os::fd::AsRawFd::as_raw_fd(*other).cast_unsigned());
+            Memory::Of(other) => {
+                (address.sxdp_flags, address.sxdp_shared_umem_fd) =
+                    (libc::XDP_SHARED_UMEM, std::os::fd::AsRawFd::as_raw_fd(*other).cast_unsigned());
+            }
         }
-        abi::bind(&socket, &address).map_err(|error| unbound(&error, interface, queue, options.mode))?;
+        abi::bind(&socket, &address).map_err(|error| {
+            let flag = address.sxdp_flags & abi::XDP_USE_SG;
+            if flag != 0 && !knows_flag(&socket, flag) {
+                return XdpError::NotOffered { call: "XDP_USE_SG", errno: libc::EINVAL };
+            }
+            unbound(&error, interface, queue, options.mode)
+        })?;
         let (fill, received, transmit, sent) = mapped;
         Ok(Self { fill, received, transmit, sent, socket: Arc::new(socket) })
     }
@@ -108,6 +118,18 @@ pub(crate) fn address(interface: &Interface, queue: u32, flags: u16) -> libc::so
         sxdp_queue_id: queue,
         sxdp_shared_umem_fd: 0,
     }
+}
+
+/// Whether the kernel knows a flag to bind with, which it looks at before it looks for the interface.
+fn knows_flag(socket: &OwnedFd, sxdp_flags: u16) -> bool {
+    let nowhere = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags,
+        sxdp_ifindex: 0,
+        sxdp_queue_id: 0,
+        sxdp_shared_umem_fd: 0,
+    };
+    !matches!(abi::bind(socket, &nowhere), Err(error) if error.raw_os_error() == Some(libc::EINVAL))
 }
 
 /// Has the kernel make the rings: those to receive have the first number of entries, those to transmit the second.

@@ -82,6 +82,13 @@ pub enum XdpError {
         /// The most bytes of a frame that a unit has room for, if that is what is too small; `None` if it is the driver.
         frame_max: Option<u32>,
     },
+    /// A packet lies in more units than a socket sends at once.
+    Chain {
+        /// The units in which it lies.
+        parts: usize,
+        /// The most that the socket sends: the entries of its transmit ring, or 1 if its region has no chains.
+        most: u32,
+    },
     /// The driver of the interface has no zero copy, which was asked for.
     NoZeroCopy {
         /// The name of the interface.
@@ -185,8 +192,8 @@ impl fmt::Display for XdpError {
             }
             Self::NotOffered { call, errno } => write!(
                 f,
-                "{call} is not offered here ({}): use a kernel of 5.10 or newer, 5.11 for busy polling, that was \
-                 built with XDP_SOCKETS and BPF_SYSCALL",
+                "{call} is not offered here ({}): use a kernel of 5.10 or newer, 5.11 for busy polling, 6.6 for chains \
+                 of units, that was built with XDP_SOCKETS and BPF_SYSCALL",
                 system(*errno)
             ),
             Self::NoInterface { name } => {
@@ -216,14 +223,25 @@ impl fmt::Display for XdpError {
             Self::Mtu { interface, mtu, frame_max: Some(frame_max) } => write!(
                 f,
                 "{interface} has an MTU of {mtu}, and a unit has room for frames of {frame_max} bytes: ip link set \
-                 dev {interface} mtu {}, use larger units or less headroom, or have longer frames dropped \
-                 (XdpOptions::drop_long_frames)",
+                 dev {interface} mtu {}, use larger units or less headroom, chains of units (XdpRegion::with_chains), or \
+                 have longer frames dropped (XdpOptions::drop_long_frames)",
                 frame_max.saturating_sub(HEADER_BYTES)
             ),
             Self::Mtu { interface, mtu, frame_max: None } => write!(
                 f,
-                "the driver of {interface} has no XDP with an MTU of {mtu}: use XdpAttach::Either, or ip link set dev \
-                 {interface} mtu 1500, and at the other end as well if it is a pair (veth)"
+                "the driver of {interface} has no XDP with an MTU of {mtu}: use XdpRedirect::attach_with_chains, \
+                 XdpAttach::Either, or ip link set dev {interface} mtu 1500, and at the other end as well if it is a pair \
+                 (veth)"
+            ),
+            Self::Chain { parts, most: 1 } => write!(
+                f,
+                "a packet of {parts} units cannot be sent by a socket of a region without chains: make the region with \
+                 them (XdpRegion::with_chains)"
+            ),
+            Self::Chain { parts, most } => write!(
+                f,
+                "a packet of {parts} units cannot be sent by a transmit ring of {most} entries: use a larger one \
+                 (XdpOptions::transmit_entries), or larger units"
             ),
             Self::NoZeroCopy { interface } => write!(
                 f,
@@ -269,7 +287,7 @@ impl fmt::Display for XdpError {
 
 tripoint_core::debug_as_text!(
     XdpError: LockedMemory, Descriptors, Rights, NotOffered, NoInterface, InterfaceGone, InterfaceDown, NoQueue,
-    QueueInUse, ProgramInUse, Mtu, NoZeroCopy, NoDriverXdp, DriverQueues, Headroom, Misaligned, Entries, OtherInterface, StillBound,
+    QueueInUse, ProgramInUse, Mtu, Chain, NoZeroCopy, NoDriverXdp, DriverQueues, Headroom, Misaligned, Entries, OtherInterface, StillBound,
     Pool, System
 );
 

@@ -49,12 +49,34 @@ impl XdpRedirect {
     /// # Errors
     /// [`XdpError`]; without CAP_BPF and CAP_NET_ADMIN, [`XdpError::Rights`].
     pub fn attach(interface: &str, filter: XdpFilter, attach: XdpAttach) -> Result<Self, XdpError> {
+        Self::attach_flagged(interface, filter, attach, 0)
+    }
+
+    /// The same for frames that may lie in several buffers of the driver, which lets a driver have XDP with a larger MTU: for
+    /// sockets of a region [with chains](crate::XdpRegion::with_chains). Other sockets get those that fit into a unit.
+    ///
+    /// # Errors
+    /// Those of [`attach`](Self::attach).
+    pub fn attach_with_chains(
+        interface: &str,
+        filter: XdpFilter,
+        attach: XdpAttach,
+    ) -> Result<Self, XdpError> {
+        Self::attach_flagged(interface, filter, attach, HAS_FRAGMENTS)
+    }
+
+    fn attach_flagged(
+        interface: &str,
+        filter: XdpFilter,
+        attach: XdpAttach,
+        flags: u32,
+    ) -> Result<Self, XdpError> {
         let interface = Interface::find(interface)?;
         let map =
             MapCreate { kind: MAP_OF_SOCKETS, key_size: 4, value_size: 4, entries: QUEUES_MAX, flags: 0 };
         let map = bpf_descriptor(MAP_CREATE, &map)
             .map_err(|error| XdpError::of("bpf(BPF_MAP_CREATE)", &error, RIGHTS))?;
-        let program = load(&program(filter, map.as_raw_fd()))
+        let program = load(&program(filter, map.as_raw_fd()), flags)
             .map_err(|error| XdpError::of("bpf(BPF_PROG_LOAD)", &error, RIGHTS))?;
         let (link, attached) = match attach {
             XdpAttach::Either => match link(&program, &interface, IN_DRIVER) {
@@ -123,7 +145,7 @@ fn not_attached(error: &io::Error, interface: &Interface) -> XdpError {
     }
 }
 
-fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
+fn load(instructions: &[Instruction], flags: u32) -> io::Result<OwnedFd> {
     bpf_descriptor(
         PROGRAM_LOAD,
         &ProgramLoad {
@@ -135,6 +157,8 @@ fn load(instructions: &[Instruction]) -> io::Result<OwnedFd> {
             log_level: 0,
             log_size: 0,
             log: 0,
+            kernel_version: 0,
+            flags,
         },
     )
 }
@@ -156,6 +180,9 @@ const LINK_CREATE: c_long = 28;
 const MAP_OF_SOCKETS: u32 = 17;
 const PROGRAM_OF_XDP: u32 = 6;
 const ATTACH_TO_XDP: u32 = 37;
+
+/// A flag of a program: it knows that what follows the first buffer of a frame is elsewhere. Ours reads headers only.
+const HAS_FRAGMENTS: u32 = 1 << 5;
 
 // Flags of a link.
 const IN_STACK: u32 = 1 << 1;
@@ -192,6 +219,8 @@ struct ProgramLoad {
     log_level: u32,
     log_size: u32,
     log: u64,
+    kernel_version: u32,
+    flags: u32,
 }
 
 #[repr(C)]
@@ -212,7 +241,8 @@ const _: () = {
     assert!(offset_of!(ProgramLoad, kind) == 0 && offset_of!(ProgramLoad, instruction_count) == 4);
     assert!(offset_of!(ProgramLoad, instructions) == 8 && offset_of!(ProgramLoad, licence) == 16);
     assert!(offset_of!(ProgramLoad, log_level) == 24 && offset_of!(ProgramLoad, log_size) == 28);
-    assert!(offset_of!(ProgramLoad, log) == 32 && size_of::<ProgramLoad>() == 40);
+    assert!(offset_of!(ProgramLoad, log) == 32 && offset_of!(ProgramLoad, kernel_version) == 40);
+    assert!(offset_of!(ProgramLoad, flags) == 44 && size_of::<ProgramLoad>() == 48);
     assert!(offset_of!(LinkCreate, program) == 0 && offset_of!(LinkCreate, interface) == 4);
     assert!(offset_of!(LinkCreate, attach_type) == 8 && offset_of!(LinkCreate, flags) == 12);
 };

@@ -20,10 +20,11 @@ use crate::{XdpError, XdpOptions, XdpSocket, abi};
 ///
 /// Frames are units of 2048 or 4096 bytes, which has to be seen where the code is compiled. The kernel keeps 256 bytes at the
 /// front of each, then come those that the pool keeps ([`headroom`](tripoint_packets::PacketPoolOptions::headroom)), then the frame.
-/// A frame lies in one unit: there are no chains of units.
+/// A frame lies in one unit, unless the region is [`with_chains`](Self::with_chains).
 pub struct XdpRegion<'p, A: Arena, const SIZE: usize> {
     pool: &'p PacketPool<A, SIZE>,
     bound: Vec<Bound>,
+    chains: bool,
 }
 
 /// A socket of the region, and its queue.
@@ -72,10 +73,19 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
 
     const fn over(pool: &'p PacketPool<A, SIZE>) -> Self {
         const { assert!(SIZE == 2048 || SIZE == 4096, "frames of AF_XDP have 2048 or 4096 bytes") };
-        Self { pool, bound: Vec::new() }
+        Self { pool, bound: Vec::new(), chains: false }
     }
 
-    /// The most bytes of a frame that a unit has room for.
+    /// Lets a frame lie in several units, so that an interface may have a larger MTU than a unit has room for (multi-buffer,
+    /// jumbo frames): see [`XdpSocket::receive_chain`]. It needs Linux 6.6, and
+    /// [`XdpRedirect::attach_with_chains`](crate::XdpRedirect::attach_with_chains). Sockets that were opened before stay as they are.
+    #[must_use]
+    pub fn with_chains(self) -> Self {
+        // The kernel learns of the memory again, with the next socket: it is for one kind of frames or the other.
+        Self { bound: Vec::new(), chains: true, ..self }
+    }
+
+    /// The most bytes of a frame, or of a part of one, that a unit has room for.
     #[must_use]
     pub const fn frame_max(&self) -> u32 {
         // `SIZE` is a `u32`.
@@ -98,7 +108,8 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         options.check()?;
         let interface = Interface::find(interface)?;
         let frame_max = self.frame_max();
-        if !options.drop_long_frames && interface.mtu.saturating_add(HEADER_BYTES) > frame_max {
+        let takes_any_frame = self.chains || options.drop_long_frames;
+        if !takes_any_frame && interface.mtu.saturating_add(HEADER_BYTES) > frame_max {
             let (interface, mtu) = (interface.name().to_owned(), interface.mtu);
             return Err(XdpError::Mtu { interface, mtu, frame_max: Some(frame_max) });
         }
@@ -112,7 +123,7 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
         let (socket, identity) = (Arc::downgrade(&device.socket), interface.identity);
         self.bound.push(Bound { socket, interface: identity, queue });
         let units = XdpClosing::new(interface, queue, receive, transmit, probe);
-        Ok(XdpSocket::new(device, cache, units, options, mode, frame_max))
+        Ok(XdpSocket::new(device, cache, units, options, mode, frame_max, self.chains))
     }
 
     /// Opens a socket with the memory of one that is bound. If there is none, the kernel learns of the memory.
@@ -129,7 +140,7 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
             }
         }
         let region = self.pool.region();
-        let memory = Memory::New(describe(region)?);
+        let memory = Memory::New { region: describe(region)?, chains: self.chains };
         self.bind_with(&memory, interface, queue, options).map_err(|error| with_all(error, region.size()))
     }
 

@@ -53,12 +53,14 @@ pub struct XdpReport {
     pub queue: u32,
     /// What the kernel does, as it says itself: [`XdpMode::Copy`] or [`XdpMode::ZeroCopy`].
     pub mode: XdpMode,
-    /// The most bytes of a frame that a unit has room for.
+    /// The most bytes of a frame, or of a part of one, that a unit has room for.
     pub frame_max: u32,
-    /// The units on their way to receive. `completed` is the frames received.
+    /// The units on their way to receive. `completed` is the frames received, or their parts.
     pub receive: PacketRingCounts,
-    /// The packets on their way to be sent. `submitted` is the packets sent.
+    /// The packets on their way to be sent. `submitted` is the packets sent, or their parts.
     pub transmit: PacketRingCounts,
+    /// Frames that came whole and were dropped: they had more parts than there was room for, or one that the kernel named wrongly.
+    pub chains_dropped: u64,
     /// The units that wait in the fill ring.
     pub fill_waiting: u32,
     /// Calls that had the kernel look at the fill ring.
@@ -79,11 +81,12 @@ impl fmt::Display for XdpReport {
         writeln!(f, "{interface}, queue {queue}, by {mode}, frames of up to {} bytes", self.frame_max)?;
         writeln!(
             f,
-            "  received {}, lost {} ({} without a unit or room, {} without a place in the ring); {} calls",
+            "  received {}, lost {} ({} without a unit or room, {} without a place in the ring), {} in too many parts; {} calls",
             receive.completed,
             kernel.lost(),
             kernel.receive_dropped,
             kernel.receive_ring_full,
+            self.chains_dropped,
             self.receive_calls
         )?;
         writeln!(

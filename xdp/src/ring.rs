@@ -165,6 +165,17 @@ impl<T: Copy> Completions<T> {
         self.shared.between(self.next, produced)
     }
 
+    /// Looks at the entries that wait, which go on waiting.
+    #[inline]
+    pub(crate) fn ahead(&self) -> impl Iterator<Item = T> {
+        let (entries, begin) = (self.shared.entries, self.next);
+        (0..self.waiting()).map(move |place| {
+            // SAFETY: the kernel has written the entry, as a load with acquire said, and does not write to it before it is
+            // released. Any bytes are a value: both kinds are numbers.
+            unsafe { entries.entry(begin.wrapping_add(place)).read() }
+        })
+    }
+
     /// Reads the entries that wait. The kernel has them back once [`release`](Self::release) was called.
     #[inline]
     pub(crate) fn read(&mut self) -> impl Iterator<Item = T> {
@@ -246,6 +257,8 @@ mod tests {
                 ring.shared.word(ring.shared.produced).store(written, Ordering::Relaxed);
                 assert_eq!(u64::from(ring.waiting()), count);
                 let expected: Vec<_> = (0..count).map(|value| 100 * round + value).collect();
+                assert_eq!(ring.ahead().collect::<Vec<_>>(), expected);
+                assert_eq!(u64::from(ring.waiting()), count, "they go on waiting");
                 assert_eq!(ring.read().collect::<Vec<_>>(), expected);
                 ring.release();
                 assert_eq!(ring.shared.word(ring.shared.consumed).load(Ordering::Relaxed), written);
@@ -261,6 +274,7 @@ mod tests {
                 let mut ring = Completions::of(shared(begin));
                 ring.shared.word(ring.shared.produced).store(begin.wrapping_add(lie), Ordering::Relaxed);
                 assert_eq!(ring.waiting(), ENTRIES);
+                assert_eq!(ring.ahead().count(), ENTRIES as usize);
                 assert_eq!(ring.read().count(), ENTRIES as usize);
                 let ring = Submissions::of(shared(begin));
                 ring.shared.word(ring.shared.consumed).store(begin.wrapping_sub(lie), Ordering::Relaxed);

@@ -4,7 +4,7 @@ use core::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use tripoint_packets::{PacketBatch, PacketCache, Submission};
+use tripoint_packets::{PacketBatch, PacketCache, PacketChain, Submission};
 
 use crate::closing::XdpClosing;
 use crate::device::{Device, RIGHTS};
@@ -36,6 +36,9 @@ pub struct XdpSocket<'p, const SIZE: usize> {
     options: XdpOptions,
     mode: XdpMode,
     frame_max: u32,
+    /// Whether a frame may lie in several units.
+    chains: bool,
+    chains_dropped: u64,
     receive_calls: u64,
     transmit_calls: u64,
 }
@@ -48,10 +51,21 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         options: XdpOptions,
         mode: XdpMode,
         frame_max: u32,
+        chains: bool,
     ) -> Self {
-        let (receive_calls, transmit_calls) = (0, 0);
-        let mut socket =
-            Self { device, cache, units, options, mode, frame_max, receive_calls, transmit_calls };
+        let (chains_dropped, receive_calls, transmit_calls) = (0, 0, 0);
+        let mut socket = Self {
+            device,
+            cache,
+            units,
+            options,
+            mode,
+            frame_max,
+            chains,
+            chains_dropped,
+            receive_calls,
+            transmit_calls,
+        };
         socket.refill();
         socket
     }
@@ -72,7 +86,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         self.units.interface.name()
     }
 
-    /// The most bytes of a frame that a unit has room for.
+    /// The most bytes of a frame, or of a part of one, that a unit has room for.
     #[must_use]
     pub const fn frame_max(&self) -> u32 {
         self.frame_max
@@ -84,7 +98,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         self.units.interface.mtu
     }
 
-    /// How many frames wait to be received.
+    /// How many frames wait to be received; if they may lie in several units, how many units.
     #[must_use]
     #[inline]
     pub fn waiting(&self) -> usize {
@@ -101,15 +115,58 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// Adds frames that have come to the batch, in their order, as far as it has room; returns how many. Then gives the kernel
     /// free units in their place, 32 or more at once, or a quarter of a smaller ring.
     ///
-    /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]). A batch of another pool gets
-    /// none.
+    /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]). A frame of several units is
+    /// dropped and counted ([`XdpReport::chains_dropped`]). A batch of another pool gets none.
     pub fn receive<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
+        if self.chains {
+            return self.receive_single(batch);
+        }
         let Device { received, .. } = &mut self.device;
         let frames = received.read().map(|frame| (frame.addr, frame.len));
         let count = self.units.receive.complete_batch(batch, frames);
         received.release();
         self.refill();
         count
+    }
+
+    /// Receives frames of one unit each.
+    fn receive_single<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
+        let (before, mut single) = (batch.len(), self.cache.chain::<1>());
+        while batch.room() > 0 && self.receive_chain(&mut single) {
+            // A packet that a batch of another pool does not take is dropped.
+            let _ = single.pop().map(|packet| batch.push(packet));
+        }
+        batch.len() - before
+    }
+
+    /// Receives the next frame, in however many units it lies ([`XdpRegion::with_chains`](crate::XdpRegion::with_chains)). Returns
+    /// whether one has come, with all its parts. What the chain had before is given back.
+    ///
+    /// A frame is dropped and counted if the chain has no room for its parts, or is of another pool, or if the kernel names
+    /// one of them wrongly ([`XdpReport::chains_dropped`]).
+    pub fn receive_chain<const N: usize>(&mut self, chain: &mut PacketChain<'p, SIZE, N>) -> bool {
+        self.cache.give_chain(chain);
+        let mut is_whole = false;
+        while !is_whole && let Some(parts) = self.frame_ahead() {
+            let frame = self.device.received.read().take(parts).map(|part| (part.addr, part.len));
+            is_whole = self.units.receive.complete_chain(chain, frame);
+            self.chains_dropped += u64::from(!is_whole);
+        }
+        self.device.received.release();
+        self.refill();
+        is_whole
+    }
+
+    /// In how many units the next frame lies, if all of it has come. One that fills the ring has no end that could come.
+    fn frame_ahead(&self) -> Option<usize> {
+        let mut parts = 0;
+        for part in self.device.received.ahead() {
+            parts += 1;
+            if part.options & abi::XDP_PKT_CONTD == 0 || parts == self.options.receive_entries as usize {
+                return Some(parts);
+            }
+        }
+        None
     }
 
     /// Gives the kernel free units to receive into, if it has places for some of them, and calls it if it asks for that.
@@ -141,6 +198,34 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
         let count = self.units.transmit.submit_batch(batch, room, transmit.push(descriptor));
         transmit.publish();
         count
+    }
+
+    /// Hands a packet of several units to the kernel, if the transmit ring has room for all of them. Returns whether it had;
+    /// else the chain keeps its data. It is sent when the kernel is [woken](Self::wake).
+    ///
+    /// Kernels send up to 18 parts, unless they were built for more, and count a packet of more as invalid.
+    ///
+    /// # Errors
+    /// [`XdpError::Chain`] if the packet has more parts than the socket can ever send. The chain keeps its data.
+    pub fn send_chain<const N: usize>(
+        &mut self,
+        chain: &mut PacketChain<'p, SIZE, N>,
+    ) -> Result<bool, XdpError> {
+        let most = if self.chains { self.options.transmit_entries } else { 1 };
+        if chain.parts() > most as usize {
+            return Err(XdpError::Chain { parts: chain.parts(), most });
+        }
+        self.complete();
+        let is_sent = chain.parts() <= self.room();
+        if is_sent {
+            let transmit = &mut self.device.transmit;
+            {
+                let mut push = transmit.push(part);
+                self.units.transmit.submit_chain(chain, |packet, goes_on| push((packet, goes_on)));
+            }
+            transmit.publish();
+        }
+        Ok(is_sent && chain.is_empty())
     }
 
     /// Takes units back whose packets the kernel has sent; returns how many. [`send`](Self::send) does it, too.
@@ -214,6 +299,7 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
             frame_max: self.frame_max,
             receive: self.units.receive.counts(),
             transmit: self.units.transmit.counts(),
+            chains_dropped: self.chains_dropped,
             fill_waiting: self.device.fill.waiting(),
             receive_calls: self.receive_calls,
             transmit_calls: self.transmit_calls,
@@ -239,6 +325,11 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
 /// What to write into a transmit ring.
 const fn descriptor(packet: Submission) -> libc::xdp_desc {
     libc::xdp_desc { addr: packet.offset, len: packet.length, options: 0 }
+}
+
+/// What to write into a transmit ring for a part of a packet, which goes on after it or not.
+const fn part((packet, goes_on): (Submission, bool)) -> libc::xdp_desc {
+    libc::xdp_desc { options: if goes_on { abi::XDP_PKT_CONTD } else { 0 }, ..descriptor(packet) }
 }
 
 /// To wait by `poll` and the like. These do not return when the interface is deleted: wait with a timeout, and call

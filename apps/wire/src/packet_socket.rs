@@ -34,6 +34,7 @@ impl PacketSocket {
         for (level, option, value) in [
             (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1),
             (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 8 << 20),
+            (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 8 << 20),
         ] {
             let value: i32 = value;
             // SAFETY: the value is valid to read for its size.

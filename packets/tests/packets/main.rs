@@ -2,6 +2,7 @@
 
 mod batches;
 mod caches;
+mod chains;
 #[cfg(feature = "alloc")]
 mod owned;
 mod packets;

@@ -1,6 +1,7 @@
 //! AF_XDP on wires of the tests' own (design/xdp.md). Without the rights to make wires the tests say so, and show nothing.
 #![cfg(target_os = "linux")]
 
+mod chains;
 mod closing;
 mod filter;
 mod limits;

@@ -19,10 +19,10 @@ const AHEAD: u64 = 40;
 const ECHOED: [u8; 12] = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
 
 /// Sends all frames by a packet socket, and calls `take`, which returns how many have come back or arrived, until all have.
-fn exchange(sender: &PacketSocket, longest: usize, mut take: impl FnMut() -> u64) {
+pub(super) fn exchange(sender: &PacketSocket, frames: u64, longest: usize, mut take: impl FnMut() -> u64) {
     let (mut sent, mut come, mut patience) = (0, 0, Patience::new());
-    while come < FRAMES {
-        while sent < FRAMES && sent - come < AHEAD {
+    while come < frames {
+        while sent < frames && sent - come < AHEAD {
             assert!(sender.send(&frame(sent, bytes_of(sent, longest))));
             sent += 1;
         }
@@ -53,7 +53,7 @@ fn receive_all<const SIZE: usize>(pool: &'static Pool<SIZE>, mtu: u32) {
     let mut socket = open(pool, 0, OPTIONS);
     let _redirect = redirect(&socket);
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
-    exchange(&PacketSocket::open(&far).unwrap(), mtu as usize + 14, || {
+    exchange(&PacketSocket::open(&far).unwrap(), FRAMES, mtu as usize + 14, || {
         note(&mut socket, &mut batch, &mut seen);
         seen.count
     });
@@ -152,7 +152,7 @@ fn frames_go_back_where_they_came_from() {
         let _end = End(&is_over);
         // The first frames are lost until the socket is there.
         wait_for_echo(&raw);
-        exchange(&raw, FRAME_MAX, || {
+        exchange(&raw, FRAMES, FRAME_MAX, || {
             while let Some(frame) = raw.receive() {
                 seen.note(&frame);
                 assert!(number(&frame).is_none() || frame[..12] == ECHOED, "{:x?}", &frame[..12]);
@@ -212,7 +212,7 @@ fn frames_go_on_to_another_interface() {
     assert!(format!("{region:?}").contains("2 sockets"), "{region:?}");
     let (sender, receiver) = (PacketSocket::open(&in_far).unwrap(), PacketSocket::open(&out_far).unwrap());
     let (mut batch, mut seen) = (pool.batch::<32>(), Seen::new(FRAMES));
-    exchange(&sender, FRAME_MAX, || {
+    exchange(&sender, FRAMES, FRAME_MAX, || {
         from.receive(&mut batch);
         to.send(&mut batch);
         to.wake().unwrap();
