@@ -35,7 +35,7 @@ pub fn cache_ops(data: &[u8]) {
     });
 }
 
-/// Up to four classes, each larger than the one before, of which each keeps at least so many blocks.
+/// Up to four classes, each larger than the one before, of which each keeps at least `least` blocks.
 pub(crate) fn draw_classes(least: usize, choices: &mut Choices<'_>) -> Option<CacheClasses> {
     const STEP: usize = 2 * size_of::<usize>();
     let mut size = 0;

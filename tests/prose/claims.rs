@@ -347,7 +347,16 @@ fn claims_of_design() -> Vec<Claim> {
                 bytes(constant("arena-vm/src", "RESERVE_STEP_MAX")),
             ],
         ),
-        claim("design/adaptors.md", "The depot keeps at most {}", [bytes(constant("adaptors/src", "DEPOT"))]),
+        claim(
+            "design/adaptors.md",
+            "the depot keeps at most {} of batches",
+            [bytes(constant("adaptors/src", "DEPOT_BESIDE_SLABS"))],
+        ),
+        claim(
+            "design/adaptors.md",
+            "has none, and keeps up to {}",
+            [bytes(constant("adaptors/src", "DEPOT"))],
+        ),
     ]
 }
 

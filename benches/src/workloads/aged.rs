@@ -1,6 +1,6 @@
 //! A list of many objects that is built, torn down in random order, and built again: the memory that it gets then has aged.
 //!
-//! A contender builds three times: in memory that nobody used before, after a teardown in the order of birth, and after
+//! A contender builds three times: in memory that was never used before, after a teardown in the order of birth, and after
 //! teardowns in random order. Building and walking along the list are timed, teardowns are not.
 
 use core::alloc::Layout;
@@ -36,7 +36,7 @@ pub const CONTENDERS: [&str; 10] = [
 ];
 
 /// Teardowns in random order before the last building.
-const TEARDOWNS: usize = 4;
+const TEARDOWNS: usize = 2;
 /// How often a list is walked along once it is built.
 const WALKS: usize = 4;
 /// What a depot may keep, in bytes.
@@ -53,7 +53,7 @@ type Unit = [u64; 8];
 /// What the three buildings of a list took, with walks along it.
 #[derive(Clone, Copy, Debug)]
 pub struct Aged {
-    /// In memory that nobody used before.
+    /// In memory that was never used before.
     pub first: Duration,
     /// After a teardown in the order of birth.
     pub in_order: Duration,

@@ -10,7 +10,7 @@ use super::chain::Chain;
 use super::free_block::FreeBlock;
 use super::list::List;
 
-/// A list of at most so many units is sorted by merging.
+/// A list of at most this many units is sorted by merging.
 const SHORT: usize = 256;
 
 /// Into how many parts a longer one is divided, as a power of two.
