@@ -46,9 +46,10 @@ const MOST_CLASSES: u64 = 64;
 
 impl Layout {
     /// Whether words can be the layout of any version: otherwise the magic is there alone, as a program has it that looks
-    /// for one.
+    /// for one, before a byte or two of something else, and texts. Offsets are small, and the words of a text are not.
     pub(super) fn is_likely(words: &[u64]) -> bool {
-        words.first().is_some_and(|version| (1..=MOST_VERSIONS).contains(version))
+        let small = words.iter().filter(|word| **word <= MAX).count();
+        words.first().is_some_and(|version| (1..=MOST_VERSIONS).contains(version)) && small > words.len() / 2
     }
 
     /// `Err` with what is wrong.

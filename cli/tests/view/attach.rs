@@ -130,7 +130,7 @@ fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
     assert_eq!(cut.json()["events"], whole["events"]);
     // What is missing says nothing of how the program is wired.
     let text = run(&["report"], &without_end);
-    assert!(text.out.contains("last phase SteadyState"), "{}", text.out);
+    assert!(text.out.contains("last phase Teardown"), "{}", text.out);
     let gate = run(&["gate"], &without_end);
     assert_eq!(gate.status, Some(2), "{}", gate.out);
     assert!(gate.out.contains("recording: ") && !gate.out.contains("observe_with"), "{}", gate.out);
@@ -144,7 +144,7 @@ fn a_capture_that_is_cut_off_is_reported_as_far_as_it_goes() {
     assert_eq!(cut.status, Some(2));
     assert!(cut.err.contains("cut off within line 2,"), "{}", cut.err);
 
-    let without_sense = [lines[0], b"{}\n", &lines[1..].concat()].concat();
+    let without_sense = [lines[0], b"no JSON\n", &lines[1..].concat()].concat();
     let bad = run(&["report", "--json", "--all"], &recorded.beside("without-sense", &without_sense));
     assert_eq!(bad.status, Some(2));
     assert!(bad.err.contains("1 line could not be read, the first: line 2:"), "{}", bad.err);

@@ -31,6 +31,7 @@ fn a_run_that_keeps_its_contract_is_within_no_budget_at_all() {
     let seconds = json["checked"]["seconds"].as_f64().unwrap();
     assert!((0.0..60.0).contains(&seconds), "{json}");
     next("for", &format!("{seconds:.3} s"));
+    next("process", "has not closed its recording");
     next("records lost", "0");
     assert_eq!((&json["verdict"], &json["unseen"]), (&"within".into(), &serde_json::json!([])));
 }
