@@ -22,7 +22,7 @@ use node::{GRANULES, Node, RUNS};
 use tree::{Path, Position, Tree};
 
 use crate::link::{Damaged, Health, LinkKey, Watch};
-use crate::placement::{LOOKS, ample_size};
+use crate::placement::{LOOKS, aligned_range, ample_size};
 
 /// The alignment every block of a land has.
 const GRANULE_ALIGN: Align = Align::new(GRANULE).unwrap();
@@ -253,7 +253,7 @@ impl Land {
     #[must_use]
     pub fn find_first(&self, min: usize, align: Align) -> Option<Block> {
         let min = GRANULE_ALIGN.round_down(min).max(GRANULE);
-        let holds = |block: &Block| aligned_range(*block, min, min, align).is_some();
+        let holds = |block: &Block| aligned_range(block.range(), min, min, align).is_some();
         self.find_fit(min, &mut Path::new())
             .filter(holds)
             .or_else(|| Some(self.find_aligned(min, min, align, &mut Path::new())?.0))
@@ -272,7 +272,7 @@ impl Land {
         let watch = self.watch();
         let fit = |node: Node<RUNS>| {
             let block = node.block(watch);
-            Some((block, aligned_range(block, min, max, align)?))
+            Some((block, aligned_range(block.range(), min, max, align)?))
         };
         let mut next = self.runs.first_fit(min, path, watch);
         for _ in 0..LOOKS {
@@ -335,7 +335,7 @@ impl Land {
     fn take_fit(&mut self, fit: usize, min: usize, max: usize, align: Align) -> Option<Block> {
         let mut path = Path::new();
         let block = self.find_fit(fit, &mut path)?;
-        let range = aligned_range(block, min, max, align)?;
+        let range = aligned_range(block.range(), min, max, align)?;
         if block.size() == GRANULE {
             return self.take_granule(base_of(block));
         }
@@ -404,14 +404,6 @@ impl Land {
             },
         }
     }
-}
-
-/// The aligned part of a block that a request takes, if it has room.
-fn aligned_range(block: Block, min: usize, max: usize, align: Align) -> Option<AddrRange> {
-    let limit = block.range().limit();
-    let base = block.range().base().align_up(align)?;
-    let room = limit.get().checked_sub(base.get()).filter(|&room| room >= min)?;
-    AddrRange::with_size(base, room.min(max))
 }
 
 /// Of two blocks the one at the lower address.

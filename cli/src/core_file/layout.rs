@@ -75,3 +75,18 @@ impl Layout {
         Ok(layout)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The magic alone is in every program that looks for it.
+    #[test]
+    fn a_text_behind_a_small_number_is_no_layout() {
+        let offsets = [VERSION, 1 << 40, 8, 16, 24, 32];
+        assert!(Layout::is_likely(&offsets));
+        let text = u64::from_le_bytes(*b"nvisible");
+        assert!(!Layout::is_likely(&[VERSION, text, text, 8, text, 16]));
+        assert!(!Layout::is_likely(&[0, 8, 16]) && !Layout::is_likely(&[]));
+    }
+}

@@ -28,6 +28,10 @@ use crate::link::{Damaged, Health, LinkKey, UNDAMAGED, Watch};
 /// that is forgotten (`mem::forget`) takes its units with it until the pool is
 /// dropped.
 ///
+/// A large structure that is torn down in random order, and built again of the same units, lies scattered, and takes longer to
+/// build and to walk along. After [`MfsCache::flush`] and [`Mfs::trim`] it does not; nor does what lives in a
+/// [`Cache`](crate::Cache) over a [`Depot::with_slabs`](crate::Depot::with_slabs) (design/pool-mfs.md `.mfs.aged`).
+///
 /// [`Returns`]: super::Returns
 ///
 /// ```

@@ -10,6 +10,7 @@ use super::queue::Queue;
 use crate::granules::FreeMemory;
 use crate::land::{GRANULE, Land};
 use crate::link::{Damaged, LinkKey};
+use crate::placement::aligned_range;
 
 const FREE: &str = "FreeBlocks";
 
@@ -102,7 +103,7 @@ impl FreeBlocks {
     /// Takes `min..=max` bytes from the oldest available block.
     pub(super) fn take_oldest(&mut self, min: usize, max: usize, align: Align) -> Option<Block> {
         let oldest = self.queue.oldest()?;
-        self.take_range(oldest, aligned_range(oldest, min, max, align)?)
+        self.take_range(oldest, aligned_range(oldest.range(), min, max, align)?)
     }
 
     /// Takes `min..=max` bytes from the first block that holds them.
@@ -112,12 +113,12 @@ impl FreeBlocks {
             // Too small to be queued.
             return self.land.take_first_bounded(GRANULE, GRANULE, align);
         }
-        self.take_range(first, aligned_range(first, min, max, align)?)
+        self.take_range(first, aligned_range(first.range(), min, max, align)?)
     }
 
     /// Takes the splinter, if it holds `size` aligned bytes.
     pub(super) fn take_splinter(&mut self, size: usize, align: Align) -> Option<Block> {
-        let range = aligned_range(self.splinter, size, usize::MAX, align)?;
+        let range = aligned_range(self.splinter.range(), size, usize::MAX, align)?;
         let (front, taken, _) = split(self.splinter, range)?;
         self.splinter = NO_BLOCK;
         // SAFETY: the beginning of the splinter: free, in whole granules, and
@@ -262,13 +263,6 @@ impl FreeMemory for FreeBlocks {
 /// A block without memory.
 // SAFETY: any pointer is valid for no bytes.
 const NO_BLOCK: Block = unsafe { Block::new(NonNull::dangling(), 0) };
-
-/// The aligned part of a block that a request takes, if it has room.
-fn aligned_range(block: Block, min: usize, max: usize, align: Align) -> Option<AddrRange> {
-    let base = block.range().base().align_up(align)?;
-    let room = block.range().limit().get().checked_sub(base.get()).filter(|&room| room >= min)?;
-    AddrRange::with_size(base, room.min(max))
-}
 
 /// The parts of a block before, in, and after a range that it covers.
 fn split(block: Block, range: AddrRange) -> Option<(Block, Block, Block)> {

@@ -7,10 +7,10 @@ mod turn;
 
 use crate::law::laws;
 use crate::tlsf::GRANULE;
-use crate::values::addr::{ADDRESS_CEILING, Addr};
+use crate::values::addr::{ADDRESS_CEILING, Addr, AddrRange};
 use crate::values::align::Align;
 use crate::values::power;
-use placement::{ample_size, offset_of};
+use placement::{aligned_range, ample_size, offset_of};
 use turn::{BINS, next_bin};
 
 laws! {
@@ -30,6 +30,18 @@ laws! {
         let offset = Align::new(align).unwrap_or(Align::WORD).round_up(base).map(|place| place - base);
         offset_of(Addr::new(base), size, min, Align::new(align).unwrap_or(Align::WORD))
             == offset.filter(|offset| *offset <= size && min <= size - *offset)
+    }
+
+    /// What a request takes of a block is aligned, in the block, and as large as it may be.
+    fn in_32_bits_what_is_taken_of_a_block_is_aligned_and_inside(base: usize, size: usize, min: usize, max: usize, exponent: u32)
+    given exponent < usize::BITS && base.checked_add(size).is_some() && min <= max; {
+        let place = offset_of(Addr::new(base), size, min, power(exponent));
+        AddrRange::with_size(Addr::new(base), size).is_none_or(|block| match aligned_range(block, min, max, power(exponent)) {
+            Some(taken) => Some(taken.base().get() - base) == place
+                && taken.limit().get() <= base + size
+                && (taken.size() == max || taken.size() < max && taken.limit().get() == base + size),
+            None => place.is_none(),
+        })
     }
 
     /// A block that is just as large as what is wanted, and aligned for it, has room.
