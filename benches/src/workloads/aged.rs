@@ -15,11 +15,11 @@ use rusty_alloc_api::RustyAlloc;
 use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{
-    Arena, ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, Mfs, MfsCache, MfsOptions,
-    Store, Tlsf, TlsfOptions, UnitOf,
+    ArenaVm, ArenaVmOptions, Cache, CacheClasses, CacheDescriptor, Depot, Mfs, MfsOptions, Tlsf, TlsfOptions,
+    UnitOf,
 };
 
-use super::by_layout::{Allocator, Memory, layout};
+use super::by_layout::{Allocator, Memory, Stored, layout};
 
 /// Who may build.
 pub const CONTENDERS: [&str; 10] = [
@@ -61,19 +61,6 @@ pub struct Aged {
     pub at_random: Duration,
 }
 
-impl<A: Arena> Memory for MfsCache<'_, A, UnitOf<Unit>> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        Store::alloc(self, layout).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
-        unsafe { Store::free(self, place, layout) };
-    }
-}
-
 /// Lets a contender build lists of `count` objects, of one size or of many, in a process in which it did nothing before.
 ///
 /// # Panics
@@ -88,13 +75,13 @@ pub fn run_aged(contender: &str, count: usize, is_mixed: bool) -> Aged {
     match contender {
         "MfsCache" if !is_mixed => {
             let pool = Mfs::create(arena(false), UnitOf::<Unit>::new(), MfsOptions::default()).unwrap();
-            age(&pool.cache(), count, is_mixed, || ())
+            age(&Stored(pool.cache()), count, is_mixed, || ())
         }
         "MfsCache, pool trimmed" if !is_mixed => {
             let pool = Mfs::create(arena(false), UnitOf::<Unit>::new(), MfsOptions::default()).unwrap();
-            let cache = pool.cache();
+            let cache = Stored(pool.cache());
             age(&cache, count, is_mixed, || {
-                cache.flush();
+                cache.0.flush();
                 pool.trim();
             })
         }
@@ -116,7 +103,7 @@ fn cached(arena: ArenaVm, has_slabs: bool, count: usize, is_mixed: bool) -> Aged
     let make = if has_slabs { Depot::with_slabs } else { Depot::new };
     let depot = make(&pool, classes, DEPOT);
     let descriptor = CacheDescriptor::new(classes);
-    age(&Cache::with_depot(&depot, &descriptor).unwrap(), count, is_mixed, || ())
+    age(&Stored(Cache::with_depot(&depot, &descriptor).unwrap()), count, is_mixed, || ())
 }
 
 /// Lets a contender build and tear down. `tidy` is called after each teardown.

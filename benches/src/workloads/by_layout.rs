@@ -8,7 +8,7 @@ use rlsf::Tlsf as Rlsf;
 use talc::DefaultBinning;
 use talc::base::Talc;
 use talc::source::Manual;
-use tripoint::{Cache, ManualPool, Store};
+use tripoint::Store;
 
 use crate::random::Random;
 
@@ -30,19 +30,6 @@ pub(super) trait Memory {
     fn put(&self, place: NonNull<u8>, layout: Layout);
 }
 
-impl<P: ManualPool> Memory for Cache<'_, P> {
-    #[inline(always)]
-    fn get(&self, layout: Layout) -> NonNull<u8> {
-        Store::alloc(self, layout).unwrap()
-    }
-
-    #[inline(always)]
-    fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here or in a cache of the same pool with equal classes, freed once.
-        unsafe { Store::free(self, place, layout) };
-    }
-}
-
 impl<M: Memory> Memory for &M {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
@@ -55,10 +42,10 @@ impl<M: Memory> Memory for &M {
     }
 }
 
-/// A pool without a cache.
-pub(super) struct Uncached<'a, P>(pub(super) &'a P);
+/// A pool or a cache.
+pub(super) struct Stored<S>(pub(super) S);
 
-impl<P: ManualPool> Memory for Uncached<'_, P> {
+impl<S: Store> Memory for Stored<S> {
     #[inline(always)]
     fn get(&self, layout: Layout) -> NonNull<u8> {
         self.0.alloc(layout).unwrap()
@@ -66,7 +53,7 @@ impl<P: ManualPool> Memory for Uncached<'_, P> {
 
     #[inline(always)]
     fn put(&self, place: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated here, freed once.
+        // SAFETY: allocated here, or in a cache of the same depot or of the same pool with equal classes; freed once.
         unsafe { self.0.free(place, layout) };
     }
 }

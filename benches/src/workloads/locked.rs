@@ -12,7 +12,7 @@ use snmalloc_rs::SnMalloc;
 use tikv_jemallocator::Jemalloc;
 use tripoint::{ArenaVm, ArenaVmOptions, Mvff, MvffOptions, Tlsf, TlsfOptions};
 
-use super::by_layout::{Allocator, Memory, SamePlace, Uncached, layout, rlsf, talc};
+use super::by_layout::{Allocator, Memory, SamePlace, Stored, layout, rlsf, talc};
 use crate::compare::{Contender, NULL, compare};
 use crate::random::Random;
 use crate::table::Table;
@@ -80,13 +80,13 @@ fn measure_case(live: usize, timed: Timed, rounds: usize) -> Table {
     let (talc, rlsf) = (talc(), rlsf());
     let mut place = [0_usize; 64];
     let mut contenders = [
-        Contender::new("Tlsf, lock", replacing(Uncached(&tlsf), live, timed)),
+        Contender::new("Tlsf, lock", replacing(Stored(tlsf), live, timed)),
         Contender::new(NULL, replacing(SamePlace(NonNull::from(&mut place).cast()), live, timed)),
-        Contender::new("Mvff, lock", replacing(Uncached(&mvff), live, timed)),
-        Contender::new("Tlsf, lock, with bins", replacing(Uncached(&binned), live, timed)),
-        Contender::new("Mvff, lock, without bins", replacing(Uncached(&joining), live, timed)),
-        Contender::new("Tlsf, one owner", replacing(Uncached(&owned_tlsf), live, timed)),
-        Contender::new("Mvff, one owner", replacing(Uncached(&owned_mvff), live, timed)),
+        Contender::new("Mvff, lock", replacing(Stored(mvff), live, timed)),
+        Contender::new("Tlsf, lock, with bins", replacing(Stored(binned), live, timed)),
+        Contender::new("Mvff, lock, without bins", replacing(Stored(joining), live, timed)),
+        Contender::new("Tlsf, one owner", replacing(Stored(owned_tlsf), live, timed)),
+        Contender::new("Mvff, one owner", replacing(Stored(owned_mvff), live, timed)),
         Contender::new("talc", replacing(&talc, live, timed)),
         Contender::new("rlsf", replacing(&rlsf, live, timed)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live, timed)),

@@ -19,7 +19,7 @@ use tripoint::{
     TlsfOptions,
 };
 
-use super::by_layout::{Allocator, Memory, SamePlace, Uncached, layout, rlsf, talc};
+use super::by_layout::{Allocator, Memory, SamePlace, Stored, layout, rlsf, talc};
 use super::objects::MiMallocDirect;
 
 const REPLACEMENTS: usize = 50_000;
@@ -65,11 +65,11 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
     let alone = Cache::create(&few_pool, &descriptors[2]).unwrap();
     let mut place = [0_usize; 64];
     let mut contenders = [
-        Contender::new("Mvff, cache", replacing(&cache, live)),
+        Contender::new("Mvff, cache", replacing(Stored(cache), live)),
         Contender::new(NULL, replacing(SamePlace(NonNull::from(&mut place).cast()), live)),
-        Contender::new("Mvff, lock", replacing(Uncached(&locked), live)),
-        Contender::new("Tlsf, cache", replacing(&constant_cache, live)),
-        Contender::new("Tlsf, lock", replacing(Uncached(&constant_locked), live)),
+        Contender::new("Mvff, lock", replacing(Stored(locked), live)),
+        Contender::new("Tlsf, cache", replacing(Stored(constant_cache), live)),
+        Contender::new("Tlsf, lock", replacing(Stored(constant_locked), live)),
         Contender::new("talc", replacing(&talc, live)),
         Contender::new("rlsf", replacing(&rlsf, live)),
         Contender::new("mimalloc", replacing(Allocator(MiMalloc), live)),
@@ -78,9 +78,9 @@ pub(super) fn measure(live: usize, rounds: usize) -> Vec<Table> {
         Contender::new("snmalloc", replacing(Allocator(SnMalloc), live)),
         Contender::new("jemalloc", replacing(Allocator(Jemalloc), live)),
         Contender::new("system malloc", replacing(Allocator(System), live)),
-        Contender::new("Mvff, cache of 64", replacing(&alone, live)),
-        Contender::new("Mvff, cache of 64 and depot", replacing(&with_depot, live)),
-        Contender::new("Tlsf, cache of 64 and depot", replacing(&tlsf_with_depot, live)),
+        Contender::new("Mvff, cache of 64", replacing(Stored(alone), live)),
+        Contender::new("Mvff, cache of 64 and depot", replacing(Stored(with_depot), live)),
+        Contender::new("Tlsf, cache of 64 and depot", replacing(Stored(tlsf_with_depot), live)),
     ];
     let title = format!("16 to 512 bytes, {live} live, random (goal at 1000: mimalloc 1.54, snmalloc 1.82)");
     vec![Table::of(title, &compare(&mut contenders, rounds, REPLACEMENTS))]

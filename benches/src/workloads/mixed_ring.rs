@@ -16,7 +16,7 @@ use tripoint::{
     TlsfOptions,
 };
 
-use super::by_layout::{Allocator, Memory, layout};
+use super::by_layout::{Allocator, Memory, Stored, layout};
 use super::objects::MiMallocDirect;
 use super::ring::{Consumer, DEPOT, Producer, Rotation, race};
 use crate::compare::NULL;
@@ -89,9 +89,9 @@ fn measure_pinned(rounds: usize) -> Vec<Table> {
         [&descriptors[4], &descriptors[5]].map(|end| Cache::create(&tlsf, end).expect("a cache"));
     let places = || Places(RefCell::new(Rotation::new()));
     let contenders = vec![
-        ("Tlsf, caches and depot", producer(tlsf_makes), consumer(tlsf_frees)),
-        ("Mvff, caches and depot", producer(mvff_makes), consumer(mvff_frees)),
-        ("Tlsf, caches without a depot", producer(alone_makes), consumer(alone_frees)),
+        ("Tlsf, caches and depot", producer(Stored(tlsf_makes)), consumer(Stored(tlsf_frees))),
+        ("Mvff, caches and depot", producer(Stored(mvff_makes)), consumer(Stored(mvff_frees))),
+        ("Tlsf, caches without a depot", producer(Stored(alone_makes)), consumer(Stored(alone_frees))),
         general("mimalloc", MiMalloc, MiMalloc),
         general("mi_malloc", MiMallocDirect, MiMallocDirect),
         general("rusty_alloc", RustyAlloc, RustyAlloc),
