@@ -37,7 +37,7 @@ pub mod sparse_bits;
 pub mod tlsf;
 pub mod tries;
 pub mod untrue;
-pub mod values;
+mod values;
 
 // What files name from the root of their crates.
 use packets::error::PacketError;
