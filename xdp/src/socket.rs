@@ -116,7 +116,8 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// free units in their place, 32 or more at once, or a quarter of a smaller ring.
     ///
     /// A frame that the kernel names wrongly is no packet, and is counted ([`XdpReport::receive`]). A frame of several units is
-    /// dropped and counted ([`XdpReport::chains_dropped`]). A batch of another pool gets none.
+    /// dropped and counted ([`XdpReport::chains_dropped`]). A batch of another pool gets none; if frames may lie in several units, a
+    /// call drops and counts one.
     pub fn receive<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
         if self.chains {
             return self.receive_single(batch);
@@ -133,8 +134,11 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     fn receive_single<const N: usize>(&mut self, batch: &mut PacketBatch<'p, SIZE, N>) -> usize {
         let (before, mut single) = (batch.len(), self.cache.chain::<1>());
         while batch.room() > 0 && self.receive_chain(&mut single) {
-            // A packet that a batch of another pool does not take is dropped.
-            let _ = single.pop().map(|packet| batch.push(packet));
+            if single.pop().is_none_or(|packet| batch.push(packet).is_err()) {
+                // A batch of another pool would take none, however many came.
+                self.chains_dropped += 1;
+                break;
+            }
         }
         batch.len() - before
     }

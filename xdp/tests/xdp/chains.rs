@@ -190,6 +190,30 @@ fn a_batch_receives_no_part_of_a_long_frame() {
     assert_whole(pool);
 }
 
+/// It would take none of them, so the call ends with the first.
+#[test]
+fn a_batch_of_another_pool_does_not_drop_all_that_came() {
+    let Some([near, far]) = long_wire() else { return };
+    near.namespace.enter().unwrap();
+    let (pool, other) = (pool::<SIZE>(1024), pool::<SIZE>(64));
+    let (mut socket, sender) = (open(pool, LARGE), PacketSocket::open(&far).unwrap());
+    let _redirect = redirect(&socket);
+    for number in 0..10 {
+        assert!(sender.send(&frame(number, 500)));
+    }
+    let patience = Patience::new();
+    while socket.waiting() < 10 {
+        patience.wait(socket.report());
+    }
+    let (mut foreign, mut batch) = (other.batch::<8>(), pool.batch::<16>());
+    assert_eq!((socket.receive(&mut foreign), socket.waiting()), (0, 9));
+    assert_eq!((socket.receive(&mut batch), socket.report().chains_dropped), (9, 1));
+    drop((foreign, batch));
+    close(socket);
+    assert_whole(pool);
+    assert_whole(other);
+}
+
 /// A chain with these data, in parts of up to 1,700 bytes.
 fn chain_of(pool: &'static Pool<SIZE>, data: &[u8]) -> Chain<PARTS> {
     let mut chain = pool.chain();
