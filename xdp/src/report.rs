@@ -59,7 +59,8 @@ pub struct XdpReport {
     pub receive: PacketRingCounts,
     /// The packets on their way to be sent. `submitted` is the packets sent, or their parts.
     pub transmit: PacketRingCounts,
-    /// Frames that came whole and were dropped: they had more parts than there was room for, or one that the kernel named wrongly.
+    /// Frames that came whole and were dropped: they had more parts than there was room for, one that the kernel named wrongly, or a chain or
+    /// batch of another pool.
     pub chains_dropped: u64,
     /// The units that wait in the fill ring.
     pub fill_waiting: u32,
