@@ -121,7 +121,8 @@ pub struct ArenaVmOptions {
     /// may end a process. If they have too few explicit huge pages, the request is refused.
     pub placement: Placement,
     /// Whether to lock committed memory, the arena's own included, so that it is
-    /// never swapped out; by default not.
+    /// never swapped out; by default not. Linux may still move locked pages, which then fault once
+    /// (`vm.compact_unevictable_allowed`).
     pub lock: bool,
     /// Whether child processes get a copy of the arena; by default they do.
     ///

@@ -24,6 +24,8 @@ pub enum RuntimeItem {
     NumaBalancing,
     /// Swap: pages that were brought in may go out.
     Swap,
+    /// Compaction: moves pages, also locked ones if it may, and a page that was moved faults once.
+    Compaction,
     /// Whether a process may open the fault events of its threads.
     PerfEvents,
     /// Lazy binding: the first call of a function in a library runs the loader.
@@ -34,12 +36,13 @@ pub enum RuntimeItem {
 
 impl RuntimeItem {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::HugePages,
         Self::Overcommit,
         Self::LockedMemory,
         Self::NumaBalancing,
         Self::Swap,
+        Self::Compaction,
         Self::PerfEvents,
         Self::LazyBinding,
         Self::AllocatorTunables,
@@ -54,6 +57,7 @@ impl RuntimeItem {
             Self::LockedMemory => "locked_memory",
             Self::NumaBalancing => "numa_balancing",
             Self::Swap => "swap",
+            Self::Compaction => "compaction",
             Self::PerfEvents => "perf_events",
             Self::LazyBinding => "lazy_binding",
             Self::AllocatorTunables => "allocator_tunables",
@@ -197,11 +201,16 @@ fn look<K: Kernel>(kernel: &K, item: RuntimeItem, options: &RuntimeOptions<'_>) 
         ),
         RuntimeItem::LockedMemory => locked_memory(kernel, options.locked_memory),
         RuntimeItem::NumaBalancing => setting(
-            numa_balancing(kernel),
+            present(kernel, "/proc/sys/kernel/numa_balancing"),
             |value| value.starts_with('0'),
             "set kernel.numa_balancing to 0: it makes pages fault to see which threads use them",
         ),
         RuntimeItem::Swap => swap(kernel),
+        RuntimeItem::Compaction => setting(
+            present(kernel, "/proc/sys/vm/compact_unevictable_allowed"),
+            |value| value.starts_with('0'),
+            "lock the arena's memory, and set vm.compact_unevictable_allowed to 0: pages that compaction moves fault",
+        ),
         RuntimeItem::PerfEvents => setting(
             perf_events(kernel),
             |value| value == OPENED,
@@ -237,9 +246,8 @@ fn perf_events<K: Kernel>(kernel: &K) -> Option<String> {
     Some(format!("refused with code {number}, paranoid {}", level.as_deref().unwrap_or("unknown")))
 }
 
-/// A kernel without NUMA has no such file.
-fn numa_balancing<K: Kernel>(kernel: &K) -> Option<String> {
-    let path = "/proc/sys/kernel/numa_balancing";
+/// A kernel that does not do what the file is about (NUMA, compaction) has no such file.
+fn present<K: Kernel>(kernel: &K, path: &str) -> Option<String> {
     match kernel.read(path) {
         Err(Errno(libc::ENOENT)) => Some("0 (absent)".to_string()),
         _ => text(kernel, path),
