@@ -130,7 +130,7 @@ pub mod internal {
     pub use crate::primitive::defer::Defer;
     pub use crate::primitive::prefetch::{PREFETCHES, prefetch};
     pub use crate::primitive::update::Update;
-    pub use crate::primitive::yielding::yield_by;
+    pub use crate::primitive::yielding::{yield_by, yield_now};
     pub use crate::primitive::{
         AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence, fence,
     };

@@ -5,7 +5,6 @@
 //! here, once: the header, the lock, the seals of hardened objects, and how surplus memory is
 //! returned to the arena (design/land.md `.granules`).
 
-use core::ops::DerefMut;
 use core::ptr::NonNull;
 
 #[cfg(feature = "hardening")]
@@ -16,6 +15,7 @@ use tripoint_core::{
 };
 
 use crate::extend::{Extension, extend_for};
+use crate::growth::Growth;
 use crate::land::{GRANULE, Land};
 use crate::link::{Damaged, LinkKey, UNDAMAGED};
 use crate::poison::poison;
@@ -66,8 +66,7 @@ pub(crate) trait FreeMemory: Send {
 #[derive(Debug)]
 pub(crate) struct Granules<A: Arena, F, L: LockKind> {
     pub(crate) free: L::Lock<F>,
-    /// The thread that has it extends the pool. It is taken before `free`.
-    growth: L::Lock<()>,
+    pub(crate) growth: Growth<L>,
     pub(crate) seals: Seals,
     /// Whether buffers were ever filled: the objects that they allocate have no seals.
     #[cfg(feature = "hardening")]
@@ -93,7 +92,7 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         let header = PoolHeader::create_with(arena, class, options)?;
         Ok(Self {
             free: PoolLock::new(free(&header)),
-            growth: PoolLock::new(()),
+            growth: Growth::new(),
             seals: Seals::of(LinkKey::of(&header)),
             #[cfg(feature = "hardening")]
             has_filled: AtomicBool::new(false),
@@ -279,15 +278,6 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
 
 /// How a pool gets more memory (design/core.md `.lock.growth`).
 impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
-    /// Begins to extend the pool: no other thread does before the guard is dropped. The free memory is not locked meanwhile.
-    /// First [look again](Granules::look_again).
-    ///
-    /// # Errors
-    /// [`Error::Busy`]: see [`Owned`](tripoint_core::Owned).
-    pub(crate) fn begin_growth(&self) -> Result<impl DerefMut + '_> {
-        Ok(self.growth.lock()?)
-    }
-
     /// What `look` finds in the free memory, to which another thread may have added meanwhile.
     ///
     /// # Errors
@@ -301,27 +291,50 @@ impl<A: Arena, F: FreeMemory, L: LockKind> Granules<A, F, L> {
         Ok(found)
     }
 
-    /// Takes `min..=max` bytes from a new extent, whose rest is free from now on. `cover` gets the free memory ready for the
-    /// extent. The caller has [begun to extend](Granules::begin_growth) the pool.
+    /// Takes `min..=max` bytes that `look` finds in the free memory, to which another thread may have added meanwhile, or
+    /// else from a new extent, whose rest is free from now on. `cover` gets the free memory ready for the extent.
     ///
     /// # Errors
-    /// Those of [`Arena::alloc_tracts`] and of `cover`, and [`Error::Damaged`].
-    pub(crate) fn take_extending(
+    /// Those of [`Growth::begin`], [`Arena::alloc_tracts`], `look` and `cover`, and [`Error::Damaged`].
+    pub(crate) fn take_growing(
         &self,
-        min: usize,
-        max: usize,
-        align: Align,
+        (min, max, align): (usize, usize, Align),
         extend_by: usize,
+        look: impl Fn(&mut F) -> Result<Option<Block>>,
         cover: impl FnOnce(Block) -> Result<()>,
     ) -> Result<Block> {
-        let Extension { extent, wanted } = extend_for(&self.header, min, max, align, extend_by)?;
-        cover(extent)?;
+        let asking = self.growth.begin()?;
+        if let Some(found) = self.look_again(&look)? {
+            return Ok(found);
+        }
+        let covered = extend_for(&self.header, min, max, align, extend_by)
+            .and_then(|extension| cover(extension.extent).map(|()| extension));
+        match covered {
+            Ok(extension) => {
+                let _arriving = self.growth.depart(asking);
+                self.take_arriving(extension)
+            }
+            Err(error) => self.growth.look_until_arrived(|| self.look_again(&look))?.ok_or(error),
+        }
+    }
+
+    /// Takes what is wanted from an extent, and adds the rest to the free memory.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]
+    fn take_arriving(&self, Extension { extent, wanted }: Extension) -> Result<Block> {
         let offset = wanted.base().get() - extent.range().base().get();
         aver!(offset + wanted.size() <= extent.size(), "{wanted:?} is not in the new extent {extent:?}");
         let (front, rest) = extent.split_at(offset).ok_or(Error::Limit)?;
         let (given, back) = rest.split_at(wanted.size()).ok_or(Error::Limit)?;
+        let left = [front, back].into_iter().filter(|left| left.size() != 0);
+        for left in left.clone() {
+            // The page fault, which may clear a huge page, comes before the lock.
+            // SAFETY: granules of an extent fresh from the arena, which nothing uses.
+            unsafe { left.base().cast::<usize>().write_volatile(0) };
+        }
         let mut free = self.free.lock()?;
-        for left in [front, back].into_iter().filter(|left| left.size() != 0) {
+        for left in left {
             // SAFETY: granules of an extent fresh from the arena, which is covered, and whose blocks all point with the
             // provenance of its range.
             unsafe { free.insert(left) };

@@ -66,6 +66,7 @@ mod debug;
 pub mod design;
 mod extend;
 mod granules;
+mod growth;
 #[cfg(feature = "hardening")]
 mod hardening;
 mod land;

@@ -179,7 +179,7 @@ impl<A: Arena, L: LockKind> Mvt<A, L> {
     #[cold]
     #[inline(never)]
     fn take_growing(&self, size: usize, most: usize, align: Align) -> Result<Block> {
-        let _growing = self.granules.begin_growth()?;
+        let _growing = self.granules.growth.begin()?;
         match self.granules.look_again(|free| self.take_free(free, size, most, align))? {
             Some(found) => Ok(found),
             None => self.take_extending(size, most, align),
@@ -223,7 +223,7 @@ impl<A: Arena, L: LockKind> Mvt<A, L> {
     }
 
     /// [Takes](Mvt::take) from new tracts, or, if the arena has none, from
-    /// wherever it fits first. The caller has [begun to extend](Granules::begin_growth) the pool.
+    /// wherever it fits first. The caller has [begun to extend](crate::growth::Growth::begin) the pool.
     fn take_extending(&self, size: usize, most: usize, align: Align) -> Result<Block> {
         let max = size.max(self.fill_size);
         let extended = extend_for(&self.granules.header, size, max, align, max);

@@ -119,14 +119,8 @@ impl<A: Arena, L: LockKind> Snc<A, L> {
         if let Some(found) = found {
             return Ok(found);
         }
-        let _growing = self.granules.begin_growth()?;
-        match self.granules.look_again(|land| Ok(look(land)))? {
-            Some(found) => Ok(found),
-            None => {
-                let extend_by = self.options.extend_by;
-                self.granules.take_extending(needed, most, GRANULE_ALIGN, extend_by, |_| Ok(()))
-            }
-        }
+        let wanted = (needed, most, GRANULE_ALIGN);
+        self.granules.take_growing(wanted, self.options.extend_by, |land| Ok(look(land)), |_| Ok(()))
     }
 
     /// Takes the topmost block of a stack back. A head that was written over is noted

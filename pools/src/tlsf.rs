@@ -126,7 +126,7 @@ impl<A: Arena, L: LockKind> Tlsf<A, L> {
     /// # Errors
     /// Those of [`Arena::alloc_tracts`] and [`Arena::alloc_descriptor`].
     pub fn extend(&self, size: usize) -> Result<()> {
-        let _growing = self.granules.begin_growth()?;
+        let _growing = self.granules.growth.begin()?;
         FreeMemory::ensure_sound(&*self.granules.free.lock()?)?;
         let extent = extend(&self.granules.header, size, 0)?;
         SegregatedFit::cover(&self.granules, extent)?;

@@ -110,14 +110,9 @@ impl<A: Arena, F: FitMemory, L: LockKind> Variable<A, F, L> {
     #[cold]
     #[inline(never)]
     fn take_growing(&self, min: usize, max: usize, align: Align) -> Result<Block> {
-        let _growing = self.granules.begin_growth()?;
-        match self.granules.look_again(|free| Self::take(free, min, max, align))? {
-            Some(found) => Ok(found),
-            None => {
-                let cover = |extent| F::cover(&self.granules, extent);
-                self.granules.take_extending(min, max, align, self.options.extend_by, cover)
-            }
-        }
+        let look = |free: &mut Binned<F>| Self::take(free, min, max, align);
+        let cover = |extent| F::cover(&self.granules, extent);
+        self.granules.take_growing((min, max, align), self.options.extend_by, look, cover)
     }
 
     /// Adds blocks to the free memory, and returns surplus memory to the arena. After damage they are lost: freeing has no error.

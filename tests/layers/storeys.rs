@@ -53,6 +53,7 @@ const HOUSES: &[House] = &[
             "land",
             "seal",
             "extend",
+            "growth",
             "blocks",
             "granules",
             "mvt",

@@ -14,7 +14,7 @@ pub fn yield_by(function: fn()) {
 
 /// Lets other threads run, if it is known how. Otherwise it is a hint to the processor.
 #[cfg(not(any(tripoint_loom, tripoint_shuttle)))]
-pub(super) fn yield_now() {
+pub fn yield_now() {
     let function = YIELD.load(Ordering::Acquire);
     if function.is_null() {
         core::hint::spin_loop();
@@ -24,3 +24,8 @@ pub(super) fn yield_now() {
         function();
     }
 }
+
+#[cfg(tripoint_loom)]
+pub use loom::thread::yield_now;
+#[cfg(tripoint_shuttle)]
+pub use shuttle::thread::yield_now;

@@ -68,7 +68,7 @@ pub(crate) trait FitMemory: FreeMemory + Sized {
     fn figures(&self) -> Figures;
 
     /// Gets ready for the memory of a new extent, or returns the extent. The caller has
-    /// [begun to extend](Granules::begin_growth) the pool, so there is one call at a time, and the free memory is not locked.
+    /// [begun to extend](crate::growth::Growth::begin) the pool, so there is one call at a time, and the free memory is not locked.
     ///
     /// # Errors
     /// Those of [`Arena::alloc_descriptor`].
