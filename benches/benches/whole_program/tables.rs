@@ -8,6 +8,7 @@ use benches::random::Random;
 use benches::table::Table;
 
 use crate::chosen::{ALLOCATORS, WHICH};
+use crate::program::{WORKS, Work};
 
 /// What a process took: milliseconds by the clock, and of the processors in the program and in the system; and MiB of
 /// memory at most.
@@ -19,10 +20,10 @@ struct Run {
     memory: f64,
 }
 
-fn run(allocator: &str, threads: usize) -> Run {
+fn run(allocator: &str, work: Work, threads: usize) -> Run {
     let program = std::env::current_exe().expect("the path of this program");
     let output = Command::new(program)
-        .args(["--run", &threads.to_string()])
+        .args(["--run", work.name(), &threads.to_string()])
         .env(WHICH, allocator)
         .output()
         .expect("a process for the run");
@@ -33,12 +34,13 @@ fn run(allocator: &str, threads: usize) -> Run {
     Run { time: next(1e6), program: next(1e6), system: next(1e6), memory: next(1024.0) }
 }
 
-/// A table for one thread, and one for two.
+/// A table for each work and each number of threads that it is done on.
 pub(crate) fn tables(rounds: usize) -> Vec<Table> {
-    [1, 2].into_iter().map(|threads| table(threads, rounds)).collect()
+    let done = |work: Work| work.threads().iter().map(move |&threads| (work, threads));
+    WORKS.into_iter().flat_map(done).map(|(work, threads)| table(work, threads, rounds)).collect()
 }
 
-fn table(threads: usize, rounds: usize) -> Table {
+fn table(work: Work, threads: usize, rounds: usize) -> Table {
     let mut runs = BTreeMap::<&str, Vec<Run>>::new();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut order = ALLOCATORS;
@@ -46,12 +48,12 @@ fn table(threads: usize, rounds: usize) -> Table {
         // A process meets the memory that the one before it left to the system: none may always follow the same.
         random.shuffle(&mut order);
         for allocator in order {
-            runs.entry(allocator).or_default().push(run(allocator, threads));
+            runs.entry(allocator).or_default().push(run(allocator, work, threads));
         }
     }
     let columns =
         ["ms", "of mimalloc", "ms in the program", "of mimalloc", "ms in the system", "MiB", "of mimalloc"];
-    let mut table = Table::new(format!("whole program, {threads} threads"), &columns);
+    let mut table = Table::new(format!("{}, {threads} threads", work.name()), &columns);
     let peers = &runs["mimalloc"];
     for allocator in ALLOCATORS {
         let own = &runs[allocator];

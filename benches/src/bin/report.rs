@@ -102,10 +102,10 @@ fn replay(trace: &str, quick: bool) -> String {
 
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    if let [flag, threads] = &arguments[..]
+    if let [flag, work, threads] = &arguments[..]
         && flag == "--run"
     {
-        return program::run(threads.parse().expect("a count of threads"));
+        return program::run(work, threads.parse().expect("a count of threads"));
     }
     let asked = asked();
     fs::create_dir_all(&asked.out).expect("a writable folder");
