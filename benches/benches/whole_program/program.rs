@@ -53,7 +53,7 @@ impl Work {
     }
 }
 
-/// JSON of so many records.
+/// JSON of that many records.
 fn text(random: &mut Random, records: usize) -> String {
     let mut text = String::from("[");
     for record in 0..records {
