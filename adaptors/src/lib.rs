@@ -132,6 +132,8 @@ pub mod design;
 #[cfg(feature = "std")]
 mod fork_gate;
 mod global;
+#[cfg(feature = "std")]
+mod heavy_barrier;
 mod moving;
 #[cfg(feature = "std")]
 mod padding;

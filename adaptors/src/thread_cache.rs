@@ -60,7 +60,7 @@ impl<P: ManualPool + 'static> ThreadCache<P> {
         if full.is_null() {
             return None;
         }
-        // A handler of this thread sees the slot as it was stored; so does a thread that calls `Membarrier::heavy`.
+        // A handler of this thread sees the slot as it was stored; so does a thread that calls `HeavyBarrier::heavy`.
         slot.take(|| compiler_fence(Ordering::SeqCst));
         let result = work(kept);
         slot.restore(full);

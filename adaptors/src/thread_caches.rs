@@ -5,12 +5,12 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
 
-use tripoint_arena_vm::Membarrier;
 use tripoint_core::internal::{AtomicBool, AtomicUsize, Ordering, OwnerSlot};
 use tripoint_core::{BarrierPair, Lock, ManualPool, Result};
 use tripoint_pools::{Cache, CacheClasses, CacheDescriptor};
 
 use crate::fork_gate::{Inside, forks};
+use crate::heavy_barrier::HeavyBarrier;
 
 /// The caches that are looked at in one pass of the gate.
 const PASS: usize = 64;
@@ -301,12 +301,12 @@ impl<P: ManualPool> ThreadCaches<P> {
         let count = self.queue.lock().count;
         let mut barrier = None;
         for _ in 0..count.min(most) {
-            self.look_at_next(own, || *barrier.get_or_insert_with(Membarrier::register));
+            self.look_at_next(own, || *barrier.get_or_insert_with(HeavyBarrier::register));
         }
     }
 
     /// Looks at the next cache, unless it is `own` or its thread has the lock.
-    fn look_at_next(&self, own: *const Kept<P>, barrier: impl FnOnce() -> Result<Membarrier>) {
+    fn look_at_next(&self, own: *const Kept<P>, barrier: impl FnOnce() -> Result<HeavyBarrier>) {
         let mut queue = self.queue.lock();
         let Some(kept) = queue.first else { return };
         // SAFETY: it is in the queue, and so valid; it stays so until it is removed, for which its lock is taken.
@@ -331,7 +331,7 @@ impl<P: ManualPool> ThreadCaches<P> {
 impl<P: ManualPool> Kept<P> {
     /// Has the cache return what it keeps if that is wanted, or if its thread did not use it since the last look; unless the
     /// thread is using it now. Returns whether it did. The caller has the lock, and is another thread.
-    fn look(&self, barrier: impl FnOnce() -> Result<Membarrier>) -> bool {
+    fn look(&self, barrier: impl FnOnce() -> Result<HeavyBarrier>) -> bool {
         if self.forks.load(Ordering::Relaxed) != forks() {
             return true;
         }
