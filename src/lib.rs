@@ -4,9 +4,9 @@
 //! the arena among **pools**, each of which manages its memory in the way of its **pool
 //! class**. A thread allocates through an **allocation point**, which takes a block from a pool
 //! and cuts objects off it with a few lock-free instructions, or through a **cache**, which also
-//! takes freed objects back. Counters of every byte let the program prove that it allocates no
-//! memory of its own after warm-up; the steady-state **contract** proves the same for page
-//! faults, system calls and calls of `malloc`.
+//! takes freed objects back. Counters of every byte show that no pool grows after warm-up; the
+//! steady-state **contract** shows that hot threads have no page fault, and call neither an
+//! allocator nor the kernel for memory.
 //!
 //! # A first program
 //!

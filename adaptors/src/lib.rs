@@ -10,7 +10,7 @@
 //! | objects of any type that are never dropped, in memory that is reset as a whole (feature `std`) | `Scratch` |
 //! | a box or a collection of a library, which has no pool at hand (feature `std`) | `ProcessPool` |
 //!
-//! The standard library's own `Vec` and `Box` take it from Rust 1.100 on. With older compilers, and for maps, use
+//! The standard library's own `Vec` and `Box` take a `PoolAllocator` from Rust 1.100 on. With older compilers, and for maps, use
 //! `hashbrown` (`features = ["allocator-api2"]`) and `allocator-api2` (0.2, with `alloc`), as dependencies of your
 //! own; the features `allocator-api2-03` and `allocator-api2-04` are for newer versions of that crate.
 //!

@@ -295,7 +295,8 @@
 //!   at_stop      what says that a heap is stopped
 //! ```
 //!
-//! Design: [`design::gc`], [`design::gc_generations`], [`design::gc_steps`], [`design::gc_typed`].
+//! Design: [`design::gc`], [`design::gc_generations`], [`design::gc_steps`], [`design::gc_typed`],
+//! [`design::gc_transforms`], [`design::inspection`].
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -94,8 +94,8 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// Completes the parts of one packet as [`complete`](Self::complete) does, each by its offset and the bytes of its data, and adds
     /// them to the chain. Returns whether the chain has all of them.
     ///
-    /// If one is refused, which is counted, has no data, or finds no room, the chain is empty afterwards. The units of all
-    /// others go to the pool.
+    /// If a part is refused, has no data, or finds no room, the chain is empty afterwards. A unit that is refused is counted, and
+    /// the units of all others go to the pool.
     pub fn complete_chain<const N: usize>(
         &mut self,
         chain: &mut PacketChain<'p, SIZE, N>,

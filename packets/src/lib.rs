@@ -15,6 +15,16 @@
 //! ```
 //!
 //! Nothing that the pool relies on lies in the region, so a device that writes where it must not can spoil packets, and no more.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | (none) | the pool, its caches and rings; nothing is allocated but in the arena |
+//! | `alloc` | `OwnedPacket`, which owns a share of its pool |
+//! | `bytes` | such packets as `bytes::Bytes`, without a copy |
+//! | `log` | pools that report every call, for a log that is replayed |
+//! | `poison` | a pattern in units that are given back |
+//!
+//! Design: [`design/packets.md`](crate::design::packets).
 
 // | file | |
 // |---|---|
@@ -113,7 +123,7 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// Units in boxes and bursts: all that are nowhere else.
+    /// Units in boxes, bursts, batches and chains: all that are nowhere else.
     #[must_use]
     pub const fn boxed(&self) -> usize {
         self.units.saturating_sub(self.depot + self.caches + self.rings)
@@ -196,7 +206,7 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
         // SAFETY: just taken from the arena, so that nothing else uses it.
         unsafe { units.base().write_bytes(0, units.size()) };
         // SAFETY: just taken from the arena with this alignment. It is the pool's until its header is dropped, and the tables
-        // go before.
+        // are dropped before.
         let tables = unsafe { Tables::make(tables, &options) };
         aver!(tables.is_some(), "{plan:?} has no room for the tables of {options:?}");
         let Tables { depot, holders, slots } = tables.ok_or(Error::Limit)?;
@@ -243,7 +253,9 @@ impl<A: Arena, const SIZE: usize> PacketPool<A, SIZE> {
         let reported = self.shared.reports.begin();
         let claim = self.shared.slots.iter().find_map(Slot::claim);
         let made = claim.map(|claim| PacketCache::new(&self.shared, claim));
-        let made = made.ok_or(Error::Parameter("all caches of the pool of packets are in use"));
+        let made = made.ok_or(Error::Parameter(
+            "all caches of the pool of packets are in use (PacketPoolOptions::caches)",
+        ));
         if let Some(reported) = reported {
             let refused =
                 |error: &Error| Called { call: "create cache", error: error.name(), ..Called::default() };

@@ -26,7 +26,7 @@
 //! also freed on the hot path, put a cache for each thread in front of the pool. Caches
 //! allocate and free without a lock: [`Mfs::cache`] for `Mfs`, with [`Mfs::returns`] for
 //! what other threads allocate, and [`Cache::create`] by size classes for every manual
-//! class.
+//! class, or [`Cache::with_depot`] if threads free what others allocate.
 //!
 //! A class keeps its free memory in the free memory itself, so nothing here needs
 //! an allocator. [`Land`] is the set of free blocks that classes share.
@@ -54,6 +54,12 @@
 //! assert_eq!(message.len(), 300);
 //! # Ok::<(), tripoint_core::Error>(())
 //! ```
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | (none) | all classes and caches |
+//! | `hardening` | free memory that an overflow cannot turn against its pool, and `set_hardening_seed` |
+//! | `poison` | a pattern in freed memory |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -8,7 +8,7 @@ use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 use tripoint_contract::ViolationClass;
 use tripoint_contract::gate::Steady;
 use tripoint_gc::{GENERATIONS, Policy};
-use tripoint_packets::PacketBurst;
+use tripoint_packets::{PacketBurst, PacketPoolOptions};
 use tripoint_pools::{Mfs, MfsCache, MfsOptions, MvffOptions, Returns, SncOptions, TlsfOptions, UnitOf};
 use tripoint_stack::Site;
 use tripoint_telemetry::{Mean, Room, format};
@@ -153,6 +153,11 @@ fn claims() -> Vec<Claim> {
             "guide/src/packets.md",
             "up to {} units (or as many as you say)",
             [number(units(PhantomData::<PacketBurst<'_, 2048>>))],
+        ),
+        claim(
+            "guide/src/af-xdp.md",
+            "has room for {} caches unless",
+            [word(PacketPoolOptions::default().caches as usize)],
         ),
         claim(
             "guide/src/device-memory.md",

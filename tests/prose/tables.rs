@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::page;
 use crate::repository::{self, Text};
 
-/// The names in backticks in the first cells of the rows after a heading, up to the end of the table.
-fn first_cells<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<String> {
+/// The names in backticks in a column of the rows after a heading, up to the end of the table. The first column is 1.
+fn names_in<'t>(column: usize, lines: impl Iterator<Item = &'t str>) -> Vec<String> {
     let rows = lines.map(str::trim).take_while(|line| line.starts_with('|'));
-    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    let cells = rows.filter_map(|row| row.split('|').nth(column));
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
@@ -20,7 +20,7 @@ fn tables<'t>(lines: &[&'t str], headings: &[&str]) -> Vec<Vec<String>> {
             .is_some_and(|cell| headings.contains(&cell.trim()))
     };
     let begins = (0..lines.len()).filter(|at| is_heading(&lines[*at]));
-    begins.map(|at| first_cells(lines[at..].iter().copied())).collect()
+    begins.map(|at| names_in(1, lines[at..].iter().copied())).collect()
 }
 
 /// What is in one and not in the other, in words.
@@ -194,6 +194,55 @@ fn files_that_are_not_listed_are_found() {
     let gone = ["x/src/a.rs: e is not listed", "x/src/a.rs: f is listed, and not there"];
     assert_eq!(draw("//!   b, c   two\n//!   d   one\n//!   f   one\n"), gone);
     assert_eq!(draw("//!   thread b  and c\n"), [""; 0]);
+}
+
+/// What the table of models of a page lists, compared with what is there.
+fn wrong_models(page: &Text, there: &BTreeSet<String>) -> Vec<String> {
+    let table = page.text.lines().skip_while(|line| *line != "| of | models |");
+    differences(&page.path, &names_in(2, table), there)
+}
+
+#[test]
+fn the_page_of_verification_lists_every_model() {
+    let there = repository::texts("tests-loom/tests", &["rs"]).into_iter().map(|model| {
+        let name = model.path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs"));
+        name.expect("a source").to_owned()
+    });
+    let pages = repository::texts("design", &["md"]);
+    let verification = pages.iter().find(|page| page.path == "design/verification.md").unwrap();
+    assert_eq!(wrong_models(verification, &there.collect()), [""; 0]);
+}
+
+#[test]
+fn models_that_are_not_listed_are_found() {
+    let table = "| of | models |\n|---|---|\n| `points` | `trips`, `runs` |\n";
+    let check = |there: [&str; 2]| wrong_models(&page("a.md", table), &there.map(str::to_owned).into());
+    assert_eq!(check(["runs", "trips"]), [""; 0]);
+    assert_eq!(check(["trips", "walk"]), ["a.md: walk is not listed", "a.md: runs is listed, and not there"]);
+}
+
+/// The names of the errors, by the source.
+fn errors(source: &str) -> BTreeSet<String> {
+    let names = source.lines().filter_map(|line| line.trim().strip_suffix("\",")?.split_once(" => \""));
+    names.map(|(_, name)| name.to_owned()).filter(|name| name.chars().all(char::is_alphanumeric)).collect()
+}
+
+#[test]
+fn the_guide_lists_every_error() {
+    let there =
+        errors(&std::fs::read_to_string(repository::root().join("core/src/values/error.rs")).unwrap());
+    assert!(there.len() > 10, "{there:?}");
+    let pages = repository::texts("guide/src", &["md"]);
+    let page = pages.iter().find(|page| page.path == "guide/src/errors.md").unwrap();
+    let lines: Vec<_> = page.text.lines().collect();
+    assert_eq!(differences(&page.path, &tables(&lines, &["error"]).concat(), &there), [""; 0]);
+}
+
+#[test]
+fn the_names_of_errors_are_found() {
+    let source =
+        "Self::Memory => \"Memory\",\n  Self::Limit { .. } => \"Limit\",\nSelf::Busy => \"call it later\",";
+    assert_eq!(errors(source), BTreeSet::from(["Limit".to_owned(), "Memory".to_owned()]));
 }
 
 /// What a page lists, compared with what is there.

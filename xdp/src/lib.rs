@@ -41,8 +41,17 @@
 //! # }
 //! ```
 //!
-//! A program that ends closes its sockets by `close`, and waits for its units:
+//! It needs Linux 5.10, and root, or CAP_NET_RAW for sockets and CAP_BPF with CAP_NET_ADMIN for a redirect. The kernel locks the
+//! region (`ulimit -l`, or CAP_IPC_LOCK). [`XdpError`] names each limit that was met, and the command that raises it. A socket
+//! takes one of the pool's caches, and up to as many units as its rings have entries.
+//!
+//! A frame that a unit has no room for lies in several, from Linux 6.6 on: [`XdpRegion::with_chains`]. With the feature
+//! `smoltcp` a socket is a device of smoltcp 0.12: `smoltcp::XdpDevice`.
+//!
+//! A program that ends closes its sockets by [`close`](XdpSocket::close), and waits for its units:
 //! [`XdpClosing`] says why. [`XdpSocket::report`] says what the kernel really did.
+//!
+//! Design: [`design/xdp.md`](crate::design::xdp).
 
 // | file | |
 // |---|---|

@@ -31,12 +31,12 @@ pub struct XdpOptions {
     pub mode: XdpMode,
     /// Has the kernel say when it needs a call, so that there are no others. Default: true.
     pub need_wakeup: bool,
-    /// Default: none.
+    /// Whether the calls of the program run the driver. Default: no.
     pub busy_poll: Option<BusyPoll>,
     /// The entries of the fill ring and of the receive ring, and the units that the kernel is given to receive into: a power
-    /// of two. Default: 2048.
+    /// of two, at most 2^20. Default: 2048.
     pub receive_entries: u32,
-    /// The entries of the transmit ring and of the completion ring, a power of two. Default: 2048.
+    /// The entries of the transmit ring and of the completion ring: a power of two, at most 2^20. Default: 2048.
     pub transmit_entries: u32,
     /// Opens an interface whose MTU allows frames that a unit has no room for. The kernel drops and counts these
     /// ([`XdpStatistics::receive_dropped`](crate::XdpStatistics::receive_dropped)). Default: false.

@@ -47,7 +47,11 @@ impl XdpRedirect {
     /// sockets are [added](Self::add).
     ///
     /// # Errors
-    /// [`XdpError`]; without CAP_BPF and CAP_NET_ADMIN, [`XdpError::Rights`].
+    /// - of the interface: [`XdpError::NoInterface`], [`XdpError::InterfaceGone`], [`XdpError::ProgramInUse`]
+    /// - of its driver, with [`XdpAttach::Driver`]: [`XdpError::NoDriverXdp`], [`XdpError::DriverQueues`], and
+    ///   [`XdpError::Mtu`] if it has no XDP with this MTU
+    /// - of the process and its user: [`XdpError::Descriptors`], and [`XdpError::Rights`] without CAP_BPF and CAP_NET_ADMIN
+    /// - of the kernel: [`XdpError::NotOffered`], [`XdpError::System`]
     pub fn attach(interface: &str, filter: XdpFilter, attach: XdpAttach) -> Result<Self, XdpError> {
         Self::attach_flagged(interface, filter, attach, 0)
     }
@@ -103,8 +107,9 @@ impl XdpRedirect {
     /// forgets a socket that is closed.
     ///
     /// # Errors
-    /// [`XdpError::OtherInterface`] if the socket is of another interface, also if that has the same name or number in another
-    /// network namespace.
+    /// - [`XdpError::OtherInterface`] if the socket is of another interface, also if that has the same name or number in
+    ///   another network namespace
+    /// - [`XdpError::System`] for a queue above 4095, or if the kernel refuses for another reason
     pub fn add<const SIZE: usize>(&self, socket: &XdpSocket<'_, SIZE>) -> Result<(), XdpError> {
         let (interface, queue) = socket.place();
         if interface != self.interface.identity {

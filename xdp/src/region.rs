@@ -93,12 +93,20 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
     }
 
     /// Opens a socket for a queue of an interface, in the network namespace of the calling thread, and gives the kernel units to
-    /// receive into. It needs one of the caches of the pool, and a page that is locked.
+    /// receive into. It needs one of the caches of the pool
+    /// ([`PacketPoolOptions::caches`](tripoint_packets::PacketPoolOptions::caches)), and a page that is locked.
     ///
     /// Frames come once an [`XdpRedirect`](crate::XdpRedirect) hands them over. Packets are sent without one.
     ///
     /// # Errors
-    /// [`XdpError`]; without CAP_NET_RAW, [`XdpError::Rights`].
+    /// - of the options: [`XdpError::Entries`]
+    /// - of the interface: [`XdpError::NoInterface`], [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`],
+    ///   [`XdpError::NoQueue`], [`XdpError::QueueInUse`], [`XdpError::NoZeroCopy`], and [`XdpError::Mtu`] if a frame may be
+    ///   longer than a unit has room for
+    /// - of the pool: [`XdpError::Headroom`], [`XdpError::Misaligned`], and [`XdpError::Pool`] if all its caches are in use
+    /// - of the process and its user: [`XdpError::LockedMemory`], [`XdpError::Descriptors`], and [`XdpError::Rights`] without
+    ///   CAP_NET_RAW, or without CAP_NET_ADMIN for busy polling
+    /// - of the kernel: [`XdpError::NotOffered`], [`XdpError::System`]
     pub fn open(
         &mut self,
         interface: &str,

@@ -59,8 +59,8 @@ pub struct XdpReport {
     pub receive: PacketRingCounts,
     /// The packets on their way to be sent. `submitted` is the packets sent, or their parts.
     pub transmit: PacketRingCounts,
-    /// Frames that came whole and were dropped: they had more parts than there was room for, one that the kernel named wrongly, or a chain or
-    /// batch of another pool.
+    /// Frames that came whole and were dropped: they had more parts than there was room for, or a part that the kernel named
+    /// wrongly, or were to be received into a chain or a batch of another pool.
     pub chains_dropped: u64,
     /// The units that wait in the fill ring.
     pub fill_waiting: u32,
@@ -82,7 +82,7 @@ impl fmt::Display for XdpReport {
         writeln!(f, "{interface}, queue {queue}, by {mode}, frames of up to {} bytes", self.frame_max)?;
         writeln!(
             f,
-            "  received {}, lost {} ({} without a unit or room, {} without a place in the ring), {} in too many parts; {} calls",
+            "  received {}, lost {} ({} without a unit or room, {} without a place in the ring), {} came and were dropped; {} calls",
             receive.completed,
             kernel.lost(),
             kernel.receive_dropped,

@@ -243,8 +243,8 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// Has the kernel send what it was handed, if it needs a call for that.
     ///
     /// # Errors
-    /// [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`]. What was not sent stays in the ring, and is sent when the interface
-    /// is switched on again.
+    /// [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`], or [`XdpError::System`] if the kernel refuses for another reason.
+    /// What was not sent stays in the ring, and is sent when the interface is switched on again.
     pub fn wake(&mut self) -> Result<(), XdpError> {
         for _ in 0..CALLS_MAX {
             let transmit = &self.device.transmit;
@@ -282,7 +282,8 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// three calls: ask when nothing has come for some time.
     ///
     /// # Errors
-    /// [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`]
+    /// [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`], or [`XdpError::System`] if the kernel reports another error of
+    /// the socket.
     pub fn check(&self) -> Result<(), XdpError> {
         self.units.interface.check()?;
         match self.device.failure() {

@@ -52,7 +52,7 @@ pub(crate) struct SourceCounts {
     pub(crate) refused: u64,
 }
 
-/// Where the frames are when all is over: all that were taken have come home.
+/// Where the frames are when all is over: all that were taken were returned.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct FrameCounts {
     pub(crate) units: usize,

@@ -1,4 +1,4 @@
-//! The packet path from outside: the same book, zeros, frames that come home, and nothing that stays.
+//! The packet path from outside: the same book, zeros, frames that are returned, and nothing that stays.
 //!
 //! Without the privilege that namespaces need, the tests of the wire say so, and show nothing.
 #![cfg(target_os = "linux")]

@@ -37,7 +37,7 @@ pub(crate) struct Plot {
     #[command(flatten)]
     selection: Selection,
 
-    /// What is drawn; into a folder, all pictures by default
+    /// What is drawn; by default the footprint, and into a folder all pictures
     #[arg(long, value_enum)]
     picture: Option<Kind>,
 

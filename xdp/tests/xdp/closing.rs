@@ -1,4 +1,4 @@
-//! Interfaces that go, queues that are in use, and units that come home (design/xdp.md `.req.home`).
+//! Interfaces that go, queues that are in use, and units that are returned (design/xdp.md `.req.home`).
 
 use core::time::Duration;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
