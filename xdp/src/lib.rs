@@ -5,8 +5,11 @@
 //! them from there. [`XdpRegion`] is the pool's memory, as the kernel knows it; an [`XdpSocket`] is a queue of an interface; and
 //! an [`XdpRedirect`] hands frames of an interface to sockets.
 //!
+//! A pool lies in an arena, and each is a crate of its own: `cargo add tripoint-xdp tripoint-packets tripoint-arena-vm`. (The
+//! facade `tripoint` with its feature `xdp` has all three.)
+//!
 //! ```
-//! # use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+//! use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 //! use tripoint_packets::{PacketPool, PacketPoolOptions};
 //! use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
 //!
@@ -41,8 +44,12 @@
 //! # }
 //! ```
 //!
+//! It needs root, or `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep PROGRAM`, and Linux 5.10. This loop keeps a
+//! processor busy: one that does not waits by `poll` ([`XdpSocket`]).
+//!
 //! A program that ends closes its sockets by `close`, and waits for its units:
-//! [`XdpClosing`] says why. [`XdpSocket::report`] says what the kernel really did.
+//! [`XdpClosing`] says why. [`XdpSocket::report`] says what the kernel really did. Longer frames than a unit has room for are
+//! chains of units: [`XdpRegion::with_chains`].
 
 // | file | |
 // |---|---|
