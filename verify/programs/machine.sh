@@ -60,8 +60,11 @@ build_program() {
 
 # Boots it, with options for its kernel, and with more of the machine as arguments. The kernel does not look whether its timer
 # comes in time, which it may not if this machine is busy.
+#
+# Its processors take turns. If each had a thread, QEMU before 8.1 could run code that the kernel has replaced: it reads code
+# before it watches for writes to it. Then the kernel ends in an `int3` that it has put there and taken away, or does not boot.
 boot() {
-    timeout "$patience" qemu-system-x86_64 -M q35 -accel tcg -cpu max -kernel "$kernel" -initrd "$work/initramfs" \
+    timeout "$patience" qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max -kernel "$kernel" -initrd "$work/initramfs" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check $1" "${@:2}" -display none -no-reboot -serial "file:$work/console" -monitor none </dev/null ||
         echo "the machine ended with $?" >&2
 }

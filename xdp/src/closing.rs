@@ -6,11 +6,9 @@ use core::time::Duration;
 use tripoint_packets::PacketRing;
 
 use crate::XdpError;
+use crate::device::PATIENCE;
 use crate::interface::Interface;
 use crate::probe::Probe;
-
-/// How long a socket that is only dropped waits.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The units of a socket that was closed. The kernel may still use them: closing only tells it to stop, and it does so some time
 /// later. [`wait`](Self::wait) returns them to the pool once it has.

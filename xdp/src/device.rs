@@ -1,9 +1,12 @@
 //! A socket with its four rings (design/xdp.md `.socket`).
 
 use core::fmt;
+use core::time::Duration;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
 
 use crate::abi::{self, Limit};
 use crate::interface::Interface;
@@ -12,6 +15,12 @@ use crate::{XdpError, XdpMode, XdpOptions, XdpStatistics};
 
 /// What a socket needs to be opened.
 pub(crate) const RIGHTS: &str = "CAP_NET_RAW";
+
+/// How long the kernel may take to let go of a queue, unless the program says.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long to wait between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Where the frames of a socket are.
 pub(crate) enum Memory<'a> {
@@ -32,7 +41,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Opens a socket, and binds it.
+    /// Opens a socket, and binds it once the queue is free.
     ///
     /// # Safety
     /// - [`abi::register`], if the memory is new.
@@ -64,7 +73,7 @@ impl Device {
                     (libc::XDP_SHARED_UMEM, std::os::fd::AsRawFd::as_raw_fd(*other).cast_unsigned());
             }
         }
-        abi::bind(&socket, &address).map_err(|error| {
+        bind_within(PATIENCE, &socket, &address).map_err(|error| {
             let flag = address.sxdp_flags & abi::XDP_USE_SG;
             if flag != 0 && !knows_flag(&socket, flag) {
                 return XdpError::NotOffered { call: "XDP_USE_SG", errno: libc::EINVAL };
@@ -101,6 +110,23 @@ impl fmt::Debug for Device {
         let waiting =
             [self.fill.waiting(), self.received.waiting(), self.transmit.waiting(), self.sent.waiting()];
         f.debug_struct("Device").field("socket", &self.socket).field("waiting", &waiting).finish()
+    }
+}
+
+/// Binds a socket, and waits if another has the queue.
+pub(crate) fn bind_within(
+    patience: Duration,
+    socket: &OwnedFd,
+    address: &libc::sockaddr_xdp,
+) -> io::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match abi::bind(socket, address) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && begin.elapsed() < patience => {
+                thread::sleep(PAUSE);
+            }
+            outcome => return outcome,
+        }
     }
 }
 

@@ -61,7 +61,7 @@ pub enum XdpError {
         /// The queue that was asked for.
         queue: u32,
     },
-    /// A socket has the queue, of this program or of another, or one that was closed a moment ago.
+    /// A socket has the queue, of this program or of another, and still had it after two seconds.
     QueueInUse {
         /// The name of the interface.
         interface: String,
@@ -179,7 +179,7 @@ impl fmt::Display for XdpError {
             Self::LockedMemory { needed, limit } => write!(
                 f,
                 "the kernel would lock {needed} bytes, and this user may lock {limit} in all processes together: raise \
-                 the limit (ulimit -l {}), or run with CAP_IPC_LOCK",
+                 the limit (ulimit -l {}; as root above the hard limit), or run with CAP_IPC_LOCK",
                 limit.saturating_add(*needed).div_ceil(1024)
             ),
             Self::Descriptors { limit } => write!(

@@ -5,8 +5,11 @@
 //! them from there. [`XdpRegion`] is the pool's memory, as the kernel knows it; an [`XdpSocket`] is a queue of an interface; and
 //! an [`XdpRedirect`] hands frames of an interface to sockets.
 //!
+//! A pool lies in an arena, and each is a crate of its own: `cargo add tripoint-xdp tripoint-packets tripoint-arena-vm`. (The
+//! facade `tripoint` with its feature `xdp` has all three.)
+//!
 //! ```
-//! # use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
+//! use tripoint_arena_vm::{ArenaVm, ArenaVmOptions};
 //! use tripoint_packets::{PacketPool, PacketPoolOptions};
 //! use tripoint_xdp::{XdpAttach, XdpError, XdpFilter, XdpOptions, XdpRedirect, XdpRegion};
 //!
@@ -42,8 +45,11 @@
 //! ```
 //!
 //! It needs Linux 5.10, and root, or CAP_NET_RAW for sockets and CAP_BPF with CAP_NET_ADMIN for a redirect. The kernel locks the
-//! region (`ulimit -l`, or CAP_IPC_LOCK). [`XdpError`] names each limit that was met, and the command that raises it. A socket
-//! takes one of the pool's caches, and up to as many units as its rings have entries.
+//! region (`ulimit -l`, or CAP_IPC_LOCK). For all of it: `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep PROGRAM`.
+//! [`XdpError`] names each limit that was met, and the command that raises it. A socket takes one of the pool's caches, and up
+//! to as many units as its rings have entries.
+//!
+//! This loop keeps a processor busy: one that does not waits by `poll` ([`XdpSocket`]).
 //!
 //! A frame that a unit has no room for lies in several, from Linux 6.6 on: [`XdpRegion::with_chains`]. With the feature
 //! `smoltcp` a socket is a device of smoltcp 0.12: `smoltcp::XdpDevice`.

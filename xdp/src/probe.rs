@@ -3,8 +3,6 @@
 use core::fmt;
 use core::time::Duration;
 use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::Instant;
 
 use crate::XdpError;
 use crate::abi::{self, Mapping};
@@ -13,9 +11,6 @@ use crate::interface::Interface;
 
 /// The bytes of a frame of the probe: the fewest that the kernel takes.
 const FRAME_BYTES: u32 = 2048;
-
-/// How long to wait between two looks.
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// What is bound to look: a socket, and a page for it.
 #[derive(Debug)]
@@ -53,19 +48,8 @@ impl Probe {
     /// # Errors
     /// If the kernel does not say.
     pub(crate) fn wait(&mut self, patience: Duration) -> Result<bool, XdpError> {
-        let begin = Instant::now();
-        while !self.is_free()? {
-            if begin.elapsed() >= patience {
-                return Ok(false);
-            }
-            thread::sleep(PAUSE);
-        }
-        Ok(true)
-    }
-
-    fn is_free(&mut self) -> Result<bool, XdpError> {
         let Some(second) = &self.second else { return Ok(true) };
-        if let Err(error) = abi::bind(&second.socket, &self.address) {
+        if let Err(error) = device::bind_within(patience, &second.socket, &self.address) {
             match error.raw_os_error() {
                 // The queue was found free, or is not there: none that a socket has is taken from an interface.
                 Some(libc::EOPNOTSUPP | libc::ENODEV | libc::EINVAL) => {}

@@ -69,10 +69,14 @@ fn match_udp(assembler: &mut Assembler, port: u16) {
     assembler.jump(JUMP_IF_NOT, R5, 0, 0, Label::Pass);
     assembler.emit(LOAD_BYTE, R5, R2, IPV4_PROTOCOL, 0);
     assembler.emit(LOAD_BYTE, R4, R2, 0, 0);
-    // The length of the header, in words of four bytes.
-    assembler.emit(AND_IMMEDIATE, R4, 0, 0, 0xf);
-    assembler.emit(SHIFT_IMMEDIATE, R4, 0, 0, 2);
-    assembler.emit(ADD, R2, R4, 0, 0);
+    // The length of the header. Each is compared with: to add a number to an address, a program needs CAP_PERFMON.
+    assembler.emit(AND_IMMEDIATE, R4, 0, 0, IPV4_WORDS_MAX);
+    assembler.emit(ADD_IMMEDIATE, R2, 0, 0, IPV4_HEADER);
+    for words in IPV4_HEADER / WORD..=IPV4_WORDS_MAX {
+        assembler.jump(JUMP_IF, R4, 0, words, Label::Transport);
+        assembler.emit(ADD_IMMEDIATE, R2, 0, 0, WORD);
+    }
+    assembler.jump(JUMP, R0, 0, 0, Label::Pass);
 
     assembler.place(Label::Transport);
     assembler.jump(JUMP_IF_NOT, R5, 0, UDP, Label::Pass);
@@ -158,10 +162,8 @@ const LOAD_WORD: u8 = 0x61;
 const LOAD_DOUBLE: u8 = 0x18;
 const MOVE: u8 = 0xbf;
 const MOVE_IMMEDIATE: u8 = 0xb7;
-const ADD: u8 = 0x0f;
 const ADD_IMMEDIATE: u8 = 0x07;
 const AND_IMMEDIATE: u8 = 0x57;
-const SHIFT_IMMEDIATE: u8 = 0x67;
 const JUMP: u8 = 0x05;
 const JUMP_IF: u8 = 0x15;
 const JUMP_IF_ABOVE: u8 = 0x2d;
@@ -190,6 +192,9 @@ const TAG: i32 = 4;
 const IPV6_HEADER: i32 = 40;
 const IPV6_NEXT: i16 = 6;
 const IPV4_HEADER: i32 = 20;
+/// The longest header with its options, in words. They are the lower half of the first byte.
+const IPV4_WORDS_MAX: i32 = 15;
+const WORD: i32 = 4;
 const IPV4_FRAGMENT: i16 = 6;
 const IPV4_PROTOCOL: i16 = 9;
 const UDP_HEADER: i32 = 8;

@@ -96,6 +96,9 @@ impl<'p, A: Arena, const SIZE: usize> XdpRegion<'p, A, SIZE> {
     /// receive into. It needs one of the caches of the pool
     /// ([`PacketPoolOptions::caches`](tripoint_packets::PacketPoolOptions::caches)), and a page that is locked.
     ///
+    /// If the queue has a socket, this waits for two seconds: the kernel lets go of one that was closed, or whose program has
+    /// ended, some time later.
+    ///
     /// Frames come once an [`XdpRedirect`](crate::XdpRedirect) hands them over. Packets are sent without one.
     ///
     /// # Errors

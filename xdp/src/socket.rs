@@ -281,6 +281,9 @@ impl<'p, const SIZE: usize> XdpSocket<'p, SIZE> {
     /// Whether frames can come: whether the interface is there and switched on, and the socket is still bound to it. It makes
     /// three calls: ask when nothing has come for some time.
     ///
+    /// An interface that is being deleted is switched off first. One without a carrier is not off: the kernel drops what is
+    /// sent by it, and counts that for the interface (`ip -s link`), but not for the socket.
+    ///
     /// # Errors
     /// [`XdpError::InterfaceDown`], [`XdpError::InterfaceGone`], or [`XdpError::System`] if the kernel reports another error of
     /// the socket.

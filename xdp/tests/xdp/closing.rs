@@ -29,7 +29,7 @@ fn units_come_back_when_the_kernel_has_let_go() {
     near.namespace.enter().unwrap();
     let pool = pool::<SIZE>(128);
     let raw = PacketSocket::open(&far).unwrap();
-    // A queue that was closed can be bound at once when its units are back, again and again.
+    // Again and again.
     for _ in 0..5 {
         let mut socket = open(pool, 0, OPTIONS);
         let redirect = redirect(&socket);
@@ -53,6 +53,20 @@ fn units_come_back_when_the_kernel_has_let_go() {
     drop(open(pool, 0, OPTIONS));
     assert_whole(pool);
     close(open(pool, 0, OPTIONS));
+}
+
+/// The kernel lets go of a queue some time after it was closed, which another that opens it does not see.
+#[test]
+fn a_queue_that_was_closed_is_waited_for() {
+    let Some([near, _far]) = wire(1) else { return };
+    near.namespace.enter().unwrap();
+    let pools = [pool::<SIZE>(128), pool::<SIZE>(128)];
+    for _ in 0..20 {
+        let mut closing = open(pools[0], 0, OPTIONS).close();
+        close(open(pools[1], 0, OPTIONS));
+        assert!(closing.wait(PATIENCE).unwrap() > 0);
+    }
+    pools.iter().for_each(|pool| assert_whole(pool));
 }
 
 /// A duplicate of the descriptor keeps the queue, and so no unit comes back before it is closed.

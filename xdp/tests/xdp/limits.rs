@@ -69,6 +69,32 @@ fn missing_rights_are_named() {
     assert_whole(pool);
 }
 
+/// All that a program needs which is not root's (guide: AF_XDP).
+#[test]
+fn the_rights_that_are_named_are_enough() {
+    let named = [CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_IPC_LOCK];
+    let others: Vec<u32> = (0..64).filter(|capability| !named.contains(capability)).collect();
+    for filter in [XdpFilter::UdpPort(PORT), XdpFilter::All] {
+        let Some([near, far]) = wire(1) else { return };
+        let (pool, raw, patience) = (pool::<SIZE>(128), PacketSocket::open(&far).unwrap(), Patience::new());
+        without(&others, &near, || {
+            let mut socket = open(pool, 0, OPTIONS);
+            let redirect = XdpRedirect::attach(INTERFACE, filter, XdpAttach::Either).unwrap();
+            redirect.add(&socket).unwrap();
+            let mut batch = pool.batch::<8>();
+            assert!(raw.send(&frame(1, FRAME_MIN)));
+            while !batch.iter().any(|data| data == frame(1, FRAME_MIN)) {
+                batch.clear();
+                socket.receive(&mut batch);
+                patience.wait(&socket);
+            }
+            drop((batch, redirect));
+            close(socket);
+        });
+        assert_whole(pool);
+    }
+}
+
 /// Runs a test alone in a process whose limits it may change. Returns whether this is that process.
 fn is_child(test: &str) -> bool {
     const CHILD: &str = "TRIPOINT_XDP_TEST_CHILD";

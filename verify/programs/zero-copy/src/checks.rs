@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Instant;
 
@@ -200,9 +201,15 @@ fn close_while_frames_come(far: &PacketSocket) {
                 assert!(since.elapsed() < PATIENCE && !flood.is_finished(), "{}", socket.report());
             }
             drop(batch);
-            let begin = Instant::now();
+            // The kernel lets go of the queue with the last descriptor. Until then the card writes.
+            let duplicate = socket.as_fd().try_clone_to_owned().expect("a descriptor");
             let mut closing = socket.close();
-            assert!(closing.with_kernel() > 0);
+            let units = closing.with_kernel();
+            assert!(units > 0);
+            let kept = XdpError::StillBound { interface: NEAR.to_owned(), queue: 0, units };
+            assert_eq!(closing.wait(Duration::ZERO), Err(kept), "turn {turn}");
+            let begin = Instant::now();
+            drop(duplicate);
             let units = closing.wait(PATIENCE).expect("the kernel lets go");
             slowest = slowest.max(begin.elapsed());
             assert!(units > 0 && closing.with_kernel() == 0, "turn {turn}");
