@@ -183,6 +183,29 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    /// Wherever a long list was written over, sorting it ends, and shows the damage.
+    #[cfg(feature = "hardening")]
+    #[test]
+    fn a_long_list_that_was_written_over_is_known_after_it_is_sorted() {
+        const COUNT: usize = SHORT + 44;
+        let places = [COUNT / 2, 0, 1, COUNT - 2, COUNT - 1];
+        for place in places.into_iter().take(if cfg!(miri) { 1 } else { 5 }) {
+            let mut words = vec![0_usize; UNIT * COUNT];
+            let base = NonNull::from(words.as_mut_slice()).cast::<[usize; UNIT]>();
+            let range = AddrRange::with_size(Addr::of(base.as_ptr()), size_of_val(&*words)).unwrap();
+            let mut list = List::of(LinkKey::new(range, PoolId::new(7).unwrap()));
+            for index in shuffled((0..COUNT).collect(), 3) {
+                // SAFETY: units of the vector, each in the list once, which nothing else uses.
+                unsafe { list.push(base.add(index).cast()) };
+            }
+            // SAFETY: a unit of the vector, which the list does not use meanwhile.
+            unsafe { base.add(place).cast::<usize>().write(0x5A) };
+            list.sort(COUNT);
+            assert_eq!(list.ensure_sound(), Err(crate::link::Damaged), "{place}");
+            assert!(core::iter::from_fn(|| list.pop()).count() <= COUNT);
+        }
+    }
+
     /// Two lists with a unit in common, of which one is not in order: what is appended becomes part of what is to be merged.
     /// Without a bound this never ends.
     #[cfg(feature = "hardening")]
