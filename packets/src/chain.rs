@@ -95,7 +95,7 @@ impl<'p, const SIZE: usize> PacketRing<'p, SIZE> {
     /// them to the chain. Returns whether the chain has all of them.
     ///
     /// If a part is refused, has no data, or finds no room, the chain is empty afterwards. A unit that is refused is counted, and
-    /// the units of all others go to the pool.
+    /// the units of all others go to the pool. If `completions` unwinds, the chain keeps the parts before.
     pub fn complete_chain<const N: usize>(
         &mut self,
         chain: &mut PacketChain<'p, SIZE, N>,

@@ -59,6 +59,9 @@ impl List {
             }
         }
         for (index, (mut part, units)) in parts.into_iter().enumerate().rev() {
+            if units == 0 {
+                continue;
+            }
             part.sort_between(units, lowest.wrapping_add(index << bits), bits);
             // The units of the part come first, so this ends with the last of them.
             *self = part.merge(mem::replace(self, Self::of(key)), count);

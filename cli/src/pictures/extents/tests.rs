@@ -1,4 +1,3 @@
-
 use tripoint_oracle::Random;
 
 use super::*;

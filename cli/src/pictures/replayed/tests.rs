@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn outcome(resident: i64) -> Outcome {

@@ -1,4 +1,3 @@
-
 use super::*;
 
 type Matrix = [[f64; 3]; 3];
