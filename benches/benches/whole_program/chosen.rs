@@ -16,7 +16,7 @@ use tripoint::{
 pub(crate) const WHICH: &str = "TRIPOINT_ALLOCATOR";
 const WHICH_C: &core::ffi::CStr = c"TRIPOINT_ALLOCATOR";
 
-pub(crate) const ALLOCATORS: [&str; 10] = [
+pub(crate) const ALLOCATORS: [&str; 9] = [
     "mimalloc",
     "cached-tlsf",
     "cached-mvff",
@@ -24,7 +24,6 @@ pub(crate) const ALLOCATORS: [&str; 10] = [
     "jemalloc",
     "system",
     "tlsf",
-    "mvff",
     "cached-tlsf-huge",
     "rusty_alloc",
 ];
@@ -45,8 +44,6 @@ cached_global_pool! {
 }
 static TLSF: GlobalPool<Tlsf<ArenaVm>> =
     GlobalPool::new(|| Tlsf::create(ArenaVm::create(ArenaVmOptions::default())?, TlsfOptions::default()));
-static MVFF: GlobalPool<Mvff<ArenaVm>> =
-    GlobalPool::new(|| Mvff::create(ArenaVm::create(ArenaVmOptions::default())?, MvffOptions::default()));
 
 struct Chosen;
 
@@ -107,14 +104,10 @@ macro_rules! chosen {
                 $call
             }
             8 => {
-                let $allocator = &MVFF;
-                $call
-            }
-            9 => {
                 let $allocator = &HUGE_TLSF;
                 $call
             }
-            10 => {
+            9 => {
                 let $allocator = &RustyAlloc;
                 $call
             }
