@@ -93,6 +93,9 @@ fn look<const LOOKS: usize>(
     let barrier = Barrier::new(threads + 1);
     thread::scope(|scope| {
         let uses = || {
+            // A thread that gets its cache looks at others, too: all have theirs first.
+            use_steadily(allocator);
+            barrier.wait();
             use_cache(allocator);
             for _ in 0..LOOKS {
                 use_steadily(allocator);
@@ -102,6 +105,7 @@ fn look<const LOOKS: usize>(
             barrier.wait();
         };
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(uses)).collect();
+        barrier.wait();
         let looks = [(); LOOKS].map(|()| {
             barrier.wait();
             allocator.flush_idle_threads();
